@@ -1,0 +1,64 @@
+"""Worthwhile: an online task scheduler that learns to earn the most reward per cost.
+
+The flow is the paper's loop: tasks **arrive**, a policy **chooses** an option, **feedback** brings its reward and cost,
+the policy **learns**. Read `learning.py` and `decision.py` for the paper's two modules, `policies/dol_rm.py` for its
+algorithm, `policies/imed.py` for the default that needs no tuning, `loop.py` for one run and `simulator.py` for many.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import version
+from typing import Any
+
+from worthwhile.errors import Error
+from worthwhile.problem import Noise, Problem, read_problem, seven_kinds, two_kinds
+
+__version__ = version("worthwhile")
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+LAZY = {
+    "Environment": "worthwhile.environments",
+    "drifting": "worthwhile.environments",
+    "replay": "worthwhile.environments",
+    "synthetic": "worthwhile.environments",
+    "simulate": "worthwhile.simulator",
+    "Results": "worthwhile.results",
+    "solve": "worthwhile.optimum",
+    "theorem_bound": "worthwhile.optimum",
+    "random_problem": "worthwhile.families",
+    "Decision": "worthwhile.decision",
+    "Rng": "worthwhile.coins",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the rest of the public names when they are first used."""
+    if name not in LAZY:
+        raise AttributeError(f"module 'worthwhile' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(LAZY[name]), name)
+
+
+__all__ = [
+    "Decision",
+    "Environment",
+    "Error",
+    "Noise",
+    "Problem",
+    "Results",
+    "Rng",
+    "__version__",
+    "drifting",
+    "random_problem",
+    "read_problem",
+    "replay",
+    "seven_kinds",
+    "simulate",
+    "solve",
+    "synthetic",
+    "theorem_bound",
+    "two_kinds",
+]

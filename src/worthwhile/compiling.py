@@ -1,0 +1,166 @@
+"""The same functions as machine code: numba, with a cache on disk that notices every edit.
+
+A policy's methods and the functions they call stay plain Python. To compile one, a copy is made whose module-level
+callees are compiled copies in turn; the originals are never touched. numba's own cache looks at the date of one file.
+Ours is a folder named by a hash of everything the machine code depends on: every function's code, every constant it
+reads, and the versions of numba, NumPy and Python.
+"""
+
+from __future__ import annotations
+
+import dis
+import hashlib
+import logging
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from worthwhile.errors import CannotCompile, MissingExtra
+
+log = logging.getLogger(__name__)
+
+Replacements = Mapping[str, Callable[..., Any]]
+KEPT_DAYS = 30
+OUTER = {"nogil": True}
+INNER = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called from machine code only
+lock = threading.RLock()
+compiled: dict[str, Callable[..., Any]] = {}
+
+
+def available() -> bool:
+    """Whether numba is installed."""
+    from importlib.util import find_spec
+
+    return find_spec("numba") is not None
+
+
+def machine_code(function: Callable[..., Any], replace: Replacements) -> Callable[..., Any]:
+    """The function as machine code, with the globals named in `replace` taken from there."""
+    try:
+        import numba
+    except ImportError:
+        raise MissingExtra("the compiled engine (engine='python' needs nothing)", "fast") from None
+    key = fingerprint(function, replace)
+    with lock:
+        if key not in compiled:
+            folder, settings = cache_folder(key), vars(numba.config)
+            before, settings["CACHE_DIR"] = settings["CACHE_DIR"], str(folder or "")
+            try:
+                compiled[key] = build(numba.njit, function, replace, {}, outer=True, cache=folder is not None)
+            finally:
+                settings["CACHE_DIR"] = before
+        return compiled[key]
+
+
+def build(
+    njit: Any,
+    function: Callable[..., Any],
+    replace: Replacements,
+    built: dict[Any, Any],
+    outer: bool = False,
+    cache: bool = False,
+) -> Callable[..., Any]:
+    """Compile a copy of the function whose callees are compiled copies, each once; only the outermost is cached."""
+    original = plain(function)
+    if original not in built:
+        built[original] = original  # a function that calls itself stays as it is, and numba says what it thinks of that
+        names = dict(original.__globals__)
+        for name, callee, inherited in callees(original, replace):
+            names[name] = build(njit, callee, inherited, built)
+        copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
+        copy.__qualname__ = original.__qualname__
+        built[original] = njit(error_model="numpy", **(OUTER if outer else INNER), cache=cache)(copy)
+    return built[original]  # type: ignore[no-any-return]
+
+
+def callees(function: FunctionType, replace: Replacements) -> Iterator[tuple[str, FunctionType, Replacements]]:
+    """The module-level functions that a function names, and what to replace in them: the same, within its module."""
+    for name in globals_read(function.__code__):
+        value = replace.get(name, function.__globals__.get(name))
+        if isinstance(value, FunctionType):
+            yield name, value, replace if value.__globals__ is function.__globals__ else {}
+
+
+def globals_read(code: CodeType) -> list[str]:
+    """The global names that a function's code reads."""
+    return sorted({step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"})
+
+
+def plain(function: Callable[..., Any]) -> FunctionType:
+    """Only plain functions can be rebuilt."""
+    if not isinstance(function, FunctionType) or function.__closure__:
+        raise CannotCompile(
+            f"{function!r} is not a plain module-level function or method; engine='python' still runs it"
+        )
+    return function
+
+
+def fingerprint(function: Callable[..., Any], replace: Replacements) -> str:
+    """A hash of everything that the machine code of a function depends on."""
+    import numba
+    import numpy as np
+
+    digest = hashlib.sha256(f"{sys.version} numba {numba.__version__} numpy {np.__version__}".encode())
+    for text in parts(plain(function), replace, set()):
+        digest.update(text.encode())
+    return digest.hexdigest()[:20]
+
+
+def parts(function: FunctionType, replace: Replacements, seen: set[Any]) -> Iterator[str]:
+    """Code and constants of a function and, recursively, of all that it calls."""
+    if function in seen:
+        return
+    seen.add(function)
+    yield f"{function.__module__}.{function.__qualname__}{function.__defaults__}{code_text(function.__code__)}"
+    for _, callee, inherited in callees(function, replace):
+        yield from parts(callee, inherited, seen)
+    for name in globals_read(function.__code__):
+        value = function.__globals__.get(name)
+        if isinstance(value, bool | int | float | tuple):
+            yield f"{name}={value!r}"
+        elif isinstance(value, type):
+            yield f"{name}={getattr(value, '_fields', value.__qualname__)}"
+
+
+def code_text(code: CodeType) -> str:
+    """What a code object does, without where it stands."""
+    constants = [code_text(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
+    return f"{code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
+
+
+def cache_folder(key: str) -> Path | None:
+    """Where this machine code is kept between processes; None where nothing can be written."""
+    root = Path(os.environ.get("WORTHWHILE_CACHE") or user_cache())
+    folder = root / key
+    try:
+        if not folder.exists():
+            forget_unused(root)
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+    except OSError as reason:
+        log.info("no cache of compiled code: %s", reason)
+        return None
+    return folder
+
+
+def user_cache() -> Path:
+    """The platform's folder for caches."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "worthwhile" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "worthwhile"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "worthwhile"
+
+
+def forget_unused(root: Path) -> None:
+    """Drop what no process has used for a month."""
+    oldest = time.time() - KEPT_DAYS * 86_400
+    for folder in root.glob("*") if root.exists() else ():
+        if folder.stat().st_mtime < oldest:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,104 @@
+"""DECISION MODULE: the option with the best reward − ratio·cost, and two ways to learn the ratio; Eq. (7)-(8)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from worthwhile.learning import Arms, Bounds, optimistic
+from worthwhile.state import Floats, Indices
+
+
+class Decision(NamedTuple):
+    """The option chosen and the estimates it was chosen for; they travel with the task to `learn`."""
+
+    option: int
+    reward_estimate: float
+    cost_estimate: float
+
+
+NOTHING = Decision(np.uint32(0xFFFFFFFF), 0.0, 0.0)  # type: ignore[arg-type]
+
+
+def most_promising(bounds: Bounds, arms: Arms, ratio: float, kind: int, options: Indices) -> Decision:
+    """The option with the largest r̂ − θ·č; the first of equals."""
+    best, best_score = NOTHING, -math.inf
+    for option in options:
+        reward, cost = optimistic(bounds, arms, kind, option)
+        score = reward - ratio * cost  # Eq. (7)
+        if score > best_score:
+            best, best_score = Decision(option, reward, cost), score
+    return best
+
+
+def robbins_monro(ratio: float, step: float, reward: float, cost: float, low: float, high: float) -> float:
+    """One step towards the root of E[reward − ratio·cost], kept in [low, high]; Eq. (8)."""
+    return min(high, max(low, ratio + step * (reward - ratio * cost)))
+
+
+class PlugIn(NamedTuple):
+    """The ratio as a fixed point over all kinds, kept up to date in O(options) per task.
+
+    Each kind contributes (arrivals · reward, arrivals · cost) of its best option under the current ratio. A task
+    refreshes its own kind and one other in turn; the ratio is the quotient of the totals (Dinkelbach, step by step).
+    """
+
+    ratio: Floats  # (1,)
+    total_reward: Floats  # (1,)
+    total_cost: Floats  # (1,)
+    arrivals: Floats  # (kinds,)
+    reward: Floats  # (kinds,)
+    cost: Floats  # (kinds,)
+    known: Indices  # (kinds,) kinds in the order of their first arrival
+    known_kinds: npt.NDArray[np.int64]  # (1,)
+    turn: npt.NDArray[np.int64]  # (1,)
+
+
+def new_plug_in(kinds: int) -> PlugIn:
+    """No arrivals yet; the ratio is 0."""
+    one, each = np.zeros((3, 1)), np.zeros((3, kinds))
+    count = np.zeros((2, 1), np.int64)
+    return PlugIn(one[0], one[1], one[2], each[0], each[1], each[2], np.zeros(kinds, np.uint32), count[0], count[1])
+
+
+def arrive(plug_in: PlugIn, kind: int) -> int:
+    """Count an arrival; returns the other kind whose turn it is to be refreshed."""
+    if plug_in.arrivals[kind] == 0.0:
+        plug_in.known[plug_in.known_kinds[0]] = kind
+        plug_in.known_kinds[0] += 1
+    plug_in.arrivals[kind] += 1.0
+    plug_in.turn[0] += 1
+    if plug_in.turn[0] >= plug_in.known_kinds[0]:
+        plug_in.turn[0] = 0
+        sum_up(plug_in)
+    return plug_in.known[plug_in.turn[0]]  # type: ignore[no-any-return]
+
+
+def sum_up(plug_in: PlugIn) -> None:
+    """Add the totals up anew, once per full turn: running differences lose digits."""
+    reward, cost = 0.0, 0.0
+    for position in range(plug_in.known_kinds[0]):
+        kind = plug_in.known[position]
+        reward += plug_in.reward[kind]
+        cost += plug_in.cost[kind]
+    plug_in.total_reward[0] = reward
+    plug_in.total_cost[0] = cost
+
+
+def contribute(plug_in: PlugIn, kind: int, reward: float, cost: float) -> None:
+    """Replace what this kind's best option brings and costs."""
+    reward *= plug_in.arrivals[kind]
+    cost *= plug_in.arrivals[kind]
+    plug_in.total_reward[0] += reward - plug_in.reward[kind]
+    plug_in.total_cost[0] += cost - plug_in.cost[kind]
+    plug_in.reward[kind] = reward
+    plug_in.cost[kind] = cost
+
+
+def settle(plug_in: PlugIn) -> None:
+    """The ratio of the totals; kept as it was while the total cost is not positive."""
+    if plug_in.total_cost[0] > 0.0:
+        plug_in.ratio[0] = plug_in.total_reward[0] / plug_in.total_cost[0]

@@ -1,0 +1,66 @@
+"""Every error that worthwhile raises on purpose.
+
+Error
+├── BadInput              (also a ValueError)
+│   ├── BadProblem        a problem that makes no sense, or a problem file that cannot be read
+│   ├── BadTable          a recorded table that cannot be replayed
+│   └── BadParameter      a horizon, seed, delay or policy parameter out of range
+├── UnknownPolicy         no policy of that name, or nothing at that import path
+├── CannotCompile         a policy or world that numba cannot turn into machine code
+├── MissingExtra          an optional dependency that this feature needs
+└── BrokenRule            a policy or environment that fails its conformance check
+
+A message says what is wrong, with which value, and what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Error(Exception):
+    """Base of all errors raised by worthwhile."""
+
+
+class BadInput(Error, ValueError):
+    """A value from the outside that cannot be used."""
+
+
+class BadProblem(BadInput):
+    """A problem that makes no sense, or a problem file that cannot be read."""
+
+
+class BadTable(BadInput):
+    """A recorded table that cannot be replayed."""
+
+
+class BadParameter(BadInput):
+    """A horizon, seed, delay or policy parameter out of range."""
+
+
+class UnknownPolicy(Error):
+    """No policy of that name, or nothing at that import path."""
+
+
+class CannotCompile(Error):
+    """A policy or world that numba cannot turn into machine code."""
+
+
+class MissingExtra(Error):
+    """An optional dependency that this feature needs is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional dependency: pip install 'worthwhile[{extra}]'")
+
+
+class BrokenRule(Error, AssertionError):
+    """A policy or environment that fails its conformance check."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint naming the nearest known word, or listing all of them."""
+    import difflib
+
+    names = list(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(sorted(names))

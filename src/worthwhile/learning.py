@@ -1,0 +1,92 @@
+"""LEARNING MODULE: what is known of every (kind, option), and how far it can be trusted; Eq. (2)-(6)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from worthwhile.state import Floats
+
+
+class Arms(NamedTuple):
+    """Pulls N and running means R̄, C̄ of every (kind, option)."""
+
+    pulls: Floats
+    mean_reward: Floats
+    mean_cost: Floats
+
+
+class Moments(NamedTuple):
+    """Arms with their centred second moments: Σ(R−R̄)², Σ(C−C̄)², Σ(R−R̄)(C−C̄)."""
+
+    pulls: Floats
+    mean_reward: Floats
+    mean_cost: Floats
+    reward_squares: Floats
+    cost_squares: Floats
+    products: Floats
+
+
+class Bounds(Protocol):
+    """What optimism must be told; every policy of the DOL family has these fields."""
+
+    @property
+    def horizon(self) -> int: ...
+    @property
+    def reward_max(self) -> float: ...
+    @property
+    def cost_min(self) -> float: ...
+    @property
+    def noise(self) -> float: ...
+
+
+def new_arms(kinds: int, options: int) -> Arms:
+    """No pulls yet."""
+    return Arms(*(np.zeros((kinds, options)) for _ in Arms._fields))
+
+
+def new_moments(kinds: int, options: int) -> Moments:
+    """No pulls yet."""
+    return Moments(*(np.zeros((kinds, options)) for _ in Moments._fields))
+
+
+def record(arms: Arms, kind: int, option: int, reward: float, cost: float) -> None:
+    """One more pull, in plain running means."""
+    before = arms.pulls[kind, option]
+    pulls = before + 1.0
+    arms.pulls[kind, option] = pulls  # Eq. (4)
+    arms.mean_reward[kind, option] = (arms.mean_reward[kind, option] * before + reward) / pulls  # Eq. (5)
+    arms.mean_cost[kind, option] = (arms.mean_cost[kind, option] * before + cost) / pulls  # Eq. (6)
+
+
+def record_moments(arms: Moments, kind: int, option: int, reward: float, cost: float) -> None:
+    """One more pull, with second moments (Welford)."""
+    pulls = arms.pulls[kind, option] + 1.0
+    arms.pulls[kind, option] = pulls
+    reward_before = reward - arms.mean_reward[kind, option]
+    cost_before = cost - arms.mean_cost[kind, option]
+    arms.mean_reward[kind, option] += reward_before / pulls
+    arms.mean_cost[kind, option] += cost_before / pulls
+    reward_after = reward - arms.mean_reward[kind, option]
+    cost_after = cost - arms.mean_cost[kind, option]
+    arms.reward_squares[kind, option] += reward_before * reward_after
+    arms.cost_squares[kind, option] += cost_before * cost_after
+    arms.products[kind, option] += reward_before * cost_after
+
+
+def confidence_width(pulls: float, horizon: int) -> float:
+    """√(log T / N)."""
+    return math.sqrt(math.log(horizon) / pulls)
+
+
+def optimistic(bounds: Bounds, arms: Arms, kind: int, option: int) -> tuple[float, float]:
+    """The reward's upper and the cost's lower confidence bound; the best possible before the first pull."""
+    pulls = arms.pulls[kind, option]
+    if pulls == 0.0:
+        return bounds.reward_max, bounds.cost_min
+    width = bounds.noise * confidence_width(pulls, bounds.horizon)
+    reward = min(bounds.reward_max, arms.mean_reward[kind, option] + width)  # r̂, Eq. (2)
+    cost = max(bounds.cost_min, arms.mean_cost[kind, option] - width)  # č, Eq. (3)
+    return reward, cost

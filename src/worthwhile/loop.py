@@ -1,0 +1,218 @@
+"""One run: arrive → choose → feedback → learn, the paper's loop, for any policy in any world.
+
+`play` is plain Python. Interpreted, it calls the policy's own methods through `choose`, `learn` and `feedback` below;
+compiled, a copy of it calls those methods' machine code instead. Nothing else differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from worthwhile.coins import Rng
+from worthwhile.compiling import available, machine_code
+from worthwhile.decision import Decision
+from worthwhile.environments.base import World
+from worthwhile.errors import BadParameter, BrokenRule, CannotCompile
+from worthwhile.optimum import Optimum
+from worthwhile.policies.base import Policy
+from worthwhile.problem import Problem
+from worthwhile.state import Floats, Indices
+
+TOTALS = (
+    "reward",
+    "cost",
+    "expected_reward",
+    "expected_cost",
+    "regret",
+    "estimated_reward",
+    "estimated_cost",
+)
+ENGINES = ("compiled", "python")
+
+
+class Truth(NamedTuple):
+    """What is on offer for every kind, and what it is really worth."""
+
+    options: Indices  # (kinds, most options of a kind)
+    offers: npt.NDArray[np.int64]  # (kinds,): how many of them count
+    reward: Floats  # (kinds, options)
+    cost: Floats
+    gaps: Floats
+
+
+class Flight(NamedTuple):
+    """Tasks whose feedback is still under way, in one list per task number at which they are due (modulo slots)."""
+
+    pending: Indices  # (kinds, options)
+    first: npt.NDArray[np.int64]  # (slots,): place of the first task due, −1 if none
+    last: npt.NDArray[np.int64]
+    following: npt.NDArray[np.int64]  # (slots,): next place in the same list
+    kind: Indices
+    option: Indices
+    task: npt.NDArray[np.int64]
+    values: Floats  # (slots, 4): the two estimates, reward, cost
+
+
+class Block(NamedTuple):
+    """The next tasks, the same for all policies of a run."""
+
+    kinds: Indices
+    latent: Floats
+    delay: npt.NDArray[np.int64]  # empty if feedback is never late
+
+
+def choose(policy: Policy, state: Any, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+    return policy.choose(state, kind, options, pending, rng)
+
+
+def learn(policy: Policy, state: Any, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+    policy.learn(state, kind, made, reward, cost, rng)
+
+
+def feedback(world: World, kind: int, option: int, latent: Floats) -> tuple[float, float]:
+    return world.feedback(kind, option, latent)
+
+
+def play(
+    policy: Any,
+    state: Any,
+    world: Any,
+    truth: Truth,
+    flight: Flight,
+    totals: Floats,
+    block: Block,
+    begin: int,
+    end: int,
+    key: int,
+    before: int,
+) -> None:
+    """Tasks begin … end−1 of a block; `before` tasks of the run came before the block."""
+    reward_sum, cost_sum, expected_reward, expected_cost = 0.0, 0.0, 0.0, 0.0
+    regret, estimated_reward, estimated_cost = 0.0, 0.0, 0.0
+    late = len(block.delay) > 0
+    for place in range(begin, end):
+        kind = block.kinds[place]
+        options = truth.options[kind, : truth.offers[kind]]
+        rng = Rng(key, before + place + 1)
+        made = choose(policy, state, kind, options, flight.pending[kind], rng)
+        option = made.option
+        if option >= truth.cost.shape[1] or truth.cost[kind, option] <= 0.0:
+            raise IndexError("an option that is not on offer")
+        reward, cost = feedback(world, kind, option, block.latent[place])
+        if late:
+            take_off(flight, kind, made, reward, cost, before + place, block.delay[place])
+            land(policy, state, flight, key, before + place)
+        else:
+            learn(policy, state, kind, made, reward, cost, rng)
+        reward_sum += reward
+        cost_sum += cost
+        expected_reward += truth.reward[kind, option]
+        expected_cost += truth.cost[kind, option]
+        regret += truth.gaps[kind, option]
+        estimated_reward += made.reward_estimate
+        estimated_cost += made.cost_estimate
+    totals[0] += reward_sum
+    totals[1] += cost_sum
+    totals[2] += expected_reward
+    totals[3] += expected_cost
+    totals[4] += regret
+    totals[5] += estimated_reward
+    totals[6] += estimated_cost
+
+
+def take_off(flight: Flight, kind: int, made: Decision, reward: float, cost: float, task: int, delay: int) -> None:
+    """Put a task on the list of those due `delay` tasks from now, behind the ones already there."""
+    slots = len(flight.first)
+    place, due = task % slots, (task + delay) % slots
+    flight.pending[kind, made.option] += 1
+    flight.kind[place] = kind
+    flight.option[place] = made.option
+    flight.task[place] = task + 1
+    flight.values[place, 0] = made.reward_estimate
+    flight.values[place, 1] = made.cost_estimate
+    flight.values[place, 2] = reward
+    flight.values[place, 3] = cost
+    flight.following[place] = -1
+    if flight.first[due] < 0:
+        flight.first[due] = place
+    else:
+        flight.following[flight.last[due]] = place
+    flight.last[due] = place
+
+
+def land(policy: Any, state: Any, flight: Flight, key: int, now: int) -> None:
+    """Learn from every task that is due now."""
+    due = now % len(flight.first)
+    place = flight.first[due]
+    flight.first[due] = -1
+    while place >= 0:
+        kind, option = flight.kind[place], flight.option[place]
+        flight.pending[kind, option] -= 1
+        made = Decision(option, flight.values[place, 0], flight.values[place, 1])
+        rng = Rng(key, flight.task[place])
+        learn(policy, state, kind, made, flight.values[place, 2], flight.values[place, 3], rng)
+        place = flight.following[place]
+
+
+def truth_of(problem: Problem, best: Optimum) -> Truth:
+    """The tables that `play` needs of a problem."""
+    offered = problem.offered
+    offers = offered.sum(axis=1)
+    options = np.argsort(~offered, axis=1, kind="stable")[:, : offers.max()].astype(np.uint32)
+    reward, cost = np.where(offered, problem.reward, 0.0), np.where(offered, problem.cost, 0.0)
+    return Truth(np.ascontiguousarray(options), offers.astype(np.int64), reward, cost, best.gaps)
+
+
+def new_flight(kinds: int, options: int, longest_delay: int) -> Flight:
+    """Nothing under way; feedback is at most `longest_delay` tasks late."""
+    slots = longest_delay + 1
+    first, last, following, task = (np.full(slots, -1, np.int64) for _ in range(4))
+    pending, (kind, option) = np.zeros((kinds, options), np.uint32), np.zeros((2, slots), np.uint32)
+    return Flight(pending, first, last, following, kind, option, task, np.zeros((slots, 4)))
+
+
+def engine_for(policy: Policy, world: World, engine: str | None) -> Callable[..., None]:
+    """`play` for this policy in this world: compiled if numba is installed, unless told otherwise."""
+    names = type(policy).__name__, type(world).__name__
+    if engine is not None and engine not in ENGINES:
+        raise BadParameter(f"engine = {engine!r}; it must be one of {', '.join(ENGINES)}")
+    if engine == "python" or (engine is None and not available()):
+        return explained(play, *names)
+    methods: dict[str, Any] = {
+        "choose": type(policy).choose,
+        "learn": type(policy).learn,
+        "feedback": type(world).feedback,
+    }
+    return explained(machine_code(play, methods), *names)
+
+
+def explained(engine: Callable[..., None], policy: str, world: str) -> Callable[..., None]:
+    """The loop, with its failures in our words."""
+
+    def run(*arguments: Any) -> None:
+        try:
+            engine(*arguments)
+        except IndexError as reason:
+            raise BrokenRule(f"{policy} chose {reason}; worthwhile.testing.check_policy finds out more") from reason
+        except Exception as reason:
+            if not type(reason).__module__.startswith("numba."):
+                raise
+            raise CannotCompile(
+                f"numba cannot compile {policy} in {world}: {first_cause(str(reason))}; "
+                "write it in plain scalar Python (docs/extend.md), or run it with engine='python'"
+            ) from reason
+
+    return run
+
+
+def first_cause(message: str) -> str:
+    """The line of numba's message that names the cause."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    causes = [line for line in lines if not line.startswith(("Failed in", "During", "File", "- ", "<source", "def "))]
+    return next(
+        (line for line in reversed(causes) if "rror" in line or "nknown" in line or "nvalid" in line), causes[0]
+    )

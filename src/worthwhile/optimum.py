@@ -1,0 +1,185 @@
+"""The best there is when everything is known: θ*, its policy, its rivals, and what the paper's theorem promises."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from worthwhile.errors import BadParameter
+from worthwhile.problem import Problem
+from worthwhile.state import Floats
+
+Choice = npt.NDArray[np.int64]  # (kinds,) an option for every kind
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """θ* and the option it takes for every kind, beside the obvious rivals."""
+
+    ratio: float  # θ*
+    best: Choice
+    reward: float  # per task, under the optimum
+    cost: float
+    gaps: Floats  # (kinds, options): pseudo-regret of one task, in units of reward
+    greedy: Choice
+    greedy_ratio: float
+    cheapest_ratio: float
+    single: int | None  # the best option that every kind with a choice offers
+    single_ratio: float | None
+    degenerate: bool
+
+    @property
+    def advice(self) -> list[str]:
+        """What to change in a problem whose objective does not mean what its owner wants."""
+        words = []
+        if self.degenerate:
+            words.append(
+                "degenerate: the cheapest option is best for every kind, so there is nothing to learn but prices. "
+                "Add the cost that a task has whatever option it takes (set-up, review, a worker's idle time)."
+            )
+        if self.ratio <= 0.0:
+            words.append(
+                f"θ* = {self.ratio:g} is not positive: dear options then look good, because they dilute a loss. "
+                "Shift the rewards so that doing nothing is worth 0."
+            )
+        return words
+
+    def loss(self, regret: Floats | float, tasks: Floats | float) -> Floats | float:
+        """Pseudo-regret as a share of the optimum's whole reward, comparable across problems."""
+        return regret / (tasks * self.cost * abs(self.ratio))
+
+
+def value(problem: Problem, choice: Choice) -> tuple[float, float]:
+    """Mean reward and cost per task when every kind always takes its chosen option."""
+    rows = np.arange(len(problem.kinds))
+    return (
+        float(problem.arrival @ problem.reward[rows, choice]),
+        float(problem.arrival @ problem.cost[rows, choice]),
+    )
+
+
+def ratio_of(problem: Problem, choice: Choice) -> float:
+    """The long-run reward per cost of a choice."""
+    reward, cost = value(problem, choice)
+    return reward / cost
+
+
+def solve(problem: Problem) -> Optimum:
+    """θ* by Dinkelbach's iteration: it solves Σ p·max(r − θc) = 0 in a handful of steps.
+
+    >>> from worthwhile.problem import two_kinds
+    >>> best = solve(two_kinds(0.8))
+    >>> round(best.ratio, 6), round(best.greedy_ratio, 6)
+    (2.6, 2.5)
+    """
+    offered = problem.offered
+    never = np.where(offered, 0.0, -np.inf)
+    reward, cost = np.where(offered, problem.reward, 0.0), np.where(offered, problem.cost, 1.0)
+    cheapest = np.argmin(np.where(offered, cost, np.inf), axis=1)
+    best = cheapest
+    ratio = ratio_of(problem, best)
+    while True:
+        better = np.argmax(reward - ratio * cost + never, axis=1)
+        higher = ratio_of(problem, better)
+        if higher <= ratio:
+            break
+        best, ratio = better, higher
+    scores = reward - ratio * cost + never
+    gaps = np.where(offered, scores.max(axis=1, keepdims=True) - scores, 0.0)
+    greedy = np.argmax(reward / cost + never, axis=1)
+    single, single_ratio = best_single(problem)
+    cheapest_ratio = ratio_of(problem, cheapest)
+    mean_reward, mean_cost = value(problem, best)
+    return Optimum(
+        ratio=ratio,
+        best=best,
+        reward=mean_reward,
+        cost=mean_cost,
+        gaps=gaps,
+        greedy=greedy,
+        greedy_ratio=ratio_of(problem, greedy),
+        cheapest_ratio=cheapest_ratio,
+        single=single,
+        single_ratio=single_ratio,
+        degenerate=bool(offered.sum(axis=1).max() > 1 and cheapest_ratio >= ratio * (1.0 - 1e-12)),
+    )
+
+
+def best_single(problem: Problem) -> tuple[int | None, float | None]:
+    """The best option that every kind with a choice offers, and its value; kinds with one option take that one."""
+    offered = problem.offered
+    only_one = offered.sum(axis=1) == 1
+    values = {
+        option: ratio_of(problem, np.where(only_one, np.argmax(offered, axis=1), option))
+        for option in range(len(problem.options))
+        if (offered[:, option] | only_one).all()
+    }
+    if not values or only_one.all():
+        return None, None
+    best = max(values, key=values.__getitem__)
+    return best, values[best]
+
+
+def gap(best_ratio: float, rewards: Floats, costs: Floats) -> Floats:
+    """The paper's Gap(T) = |θ* − E ΣR / E ΣC|, from sums of several runs (first axis)."""
+    difference: Floats = best_ratio - rewards.mean(axis=0) / costs.mean(axis=0)
+    return np.abs(difference)
+
+
+def regret(best_ratio: float, rewards: Floats, costs: Floats, tasks: Floats) -> Floats:
+    """The paper's R(T) = T·Gap(T)."""
+    return tasks * gap(best_ratio, rewards, costs)
+
+
+class Bounds(NamedTuple):
+    """The smallest and largest mean reward and cost, and the interval that θ lives in."""
+
+    reward_min: float
+    reward_max: float
+    cost_min: float
+    cost_max: float
+    ratio_min: float
+    ratio_max: float
+
+
+def bounds_of(problem: Problem) -> Bounds:
+    """r_min … c_max of all that is on offer; θ_min = r_min/c_max, θ_max = r_max/c_min where rewards are positive."""
+    rewards, costs = problem.reward[problem.offered], problem.cost[problem.offered]
+    r_min, r_max, c_min, c_max = (float(x) for x in (rewards.min(), rewards.max(), costs.min(), costs.max()))
+    ratio_min = r_min / (c_max if r_min >= 0.0 else c_min)
+    ratio_max = r_max / (c_min if r_max >= 0.0 else c_max)
+    return Bounds(r_min, r_max, c_min, c_max, ratio_min, ratio_max)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The paper's theorem with corrected constants, piece by piece; docs/theory.md derives it."""
+
+    learning_error: float  # Lemma 1
+    ratio_error: float  # Σ E V_t, Lemmas 3 and 4
+    robbins_monro_gap: float  # Lemma 2
+    gap: float
+    regret: float
+
+
+def theorem_bound(problem: Problem, horizon: int) -> Bound:
+    """An upper bound on Gap(T) and R(T) of DOL-RM with step 1/(c_min √T), for noise with σ ≤ ½."""
+    if horizon < 2:
+        raise BadParameter(f"horizon = {horizon}; the bound needs at least 2 tasks")
+    r_min, r_max, c_min, c_max, ratio_min, ratio_max = bounds_of(problem)
+    pairs, root = int(problem.offered.sum()), math.sqrt(horizon)
+    width = 4.0 * math.sqrt(pairs * horizon * math.log(horizon))  # B ≥ Σ(r̂−r), Σ(c−č)
+    price = 1.0 + max(abs(ratio_min), abs(ratio_max))
+    learning_error = price * width / (horizon * c_min)
+    drift = 0.5 * max(r_max - ratio_min * c_min, ratio_max * c_max - r_min) ** 2  # b
+    span = ratio_max - ratio_min
+    ratio_error = root * (span**2 / 4.0 + drift / (2.0 * c_min**2)) + span * price * width / (2.0 * c_min)
+    robbins_monro_gap = max(
+        learning_error, (c_max - c_min) / (horizon * c_min) * math.sqrt(2.0 * horizon * ratio_error)
+    )
+    total = learning_error + robbins_monro_gap
+    return Bound(learning_error, ratio_error, robbins_monro_gap, total, horizon * total)

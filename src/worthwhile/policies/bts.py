@@ -1,0 +1,49 @@
+"""BTS: Thompson sampling for ratios with Beta posteriors on rewards and costs turned into coins."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from worthwhile.coins import DRAWS_PER_GAMMA, LEARNING_DRAW, Rng, beta, uniform
+from worthwhile.decision import NOTHING, Decision
+from worthwhile.learning import new_arms, record
+from worthwhile.policies.ucb import State
+from worthwhile.state import Indices
+
+
+class Bts(NamedTuple):
+    """Largest ratio of draws from Beta posteriors; a reward x in [0, 1] counts as a win with chance x."""
+
+    reward_max: float
+    cost_max: float
+
+    def init(self, kinds: int, options: int) -> State:
+        return State(new_arms(kinds, options))
+
+    def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+        arms = state.arms
+        best, best_score = NOTHING, -math.inf
+        for position, option in enumerate(options):
+            n, draw = arms.pulls[kind, option], 4 * DRAWS_PER_GAMMA * position
+            wins, spends = n * arms.mean_reward[kind, option], n * arms.mean_cost[kind, option]
+            reward = beta(rng, draw, 1.0 + wins, 1.0 + n - wins)  # r̃
+            cost = beta(rng, draw + 2 * DRAWS_PER_GAMMA, 1.0 + spends, 1.0 + n - spends)  # c̃
+            if reward / cost > best_score:
+                best, best_score = Decision(option, reward * self.reward_max, cost * self.cost_max), reward / cost
+        return best
+
+    def judge(self, state: State, kind: int, option: int) -> Decision:
+        reward, cost = state.arms.mean_reward[kind, option], state.arms.mean_cost[kind, option]
+        return Decision(option, reward * self.reward_max, cost * self.cost_max)
+
+    def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+        win = 1.0 if uniform(rng, LEARNING_DRAW) * self.reward_max < reward else 0.0
+        spend = 1.0 if uniform(rng, LEARNING_DRAW - 1) * self.cost_max < cost else 0.0
+        record(state.arms, kind, made.option, win, spend)
+
+    def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
+        draw = LEARNING_DRAW - 2 * (1 + option)
+        win = 1.0 if uniform(rng, draw) * self.reward_max < reward else 0.0
+        spend = 1.0 if uniform(rng, draw - 1) * self.cost_max < cost else 0.0
+        record(state.arms, kind, option, win, spend)

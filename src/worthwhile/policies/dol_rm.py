@@ -1,0 +1,67 @@
+"""DOL-RM: double-optimistic learning, Robbins-Monro decisions (Xu et al., AAMAS 2024, Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from worthwhile.coins import Rng
+from worthwhile.decision import NOTHING, Decision, robbins_monro
+from worthwhile.learning import Arms, new_arms, optimistic, record
+from worthwhile.state import Floats, Indices
+
+
+class State(NamedTuple):
+    """N, R̄, C̄ of every (kind, option), the number of tasks t and the ratio θ."""
+
+    arms: Arms
+    tasks: Floats
+    ratio: Floats
+
+
+class DolRm(NamedTuple):
+    """The paper's algorithm: optimistic reward − θ·optimistic cost, θ by Robbins-Monro steps."""
+
+    horizon: int  # T
+    reward_max: float
+    cost_min: float
+    ratio_min: float
+    ratio_max: float
+    anytime: bool = False  # η = 1/(c_min (t+1)), as in the paper's figures, instead of 1/(c_min √T)
+    noise: float = 1.0  # multiplies √(log T/N)
+    explore_first: bool = False  # every option of a kind once before anything else
+
+    def init(self, kinds: int, options: int) -> State:
+        return State(new_arms(kinds, options), np.zeros(1), np.full(1, self.ratio_min))
+
+    def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+        arms, ratio = state.arms, state.ratio[0]
+        best, best_score = NOTHING, -math.inf
+        for option in options:
+            reward, cost = optimistic(self, arms, kind, option)  # r̂ and č, Eq. (2)-(3)
+            score = reward - ratio * cost  # Eq. (7)
+            if self.explore_first and arms.pulls[kind, option] + pending[option] == 0.0:
+                score = math.inf
+            if score > best_score:
+                best, best_score = Decision(option, reward, cost), score
+        return best
+
+    def judge(self, state: State, kind: int, option: int) -> Decision:
+        reward, cost = optimistic(self, state.arms, kind, option)
+        return Decision(option, reward, cost)
+
+    def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+        state.tasks[0] += 1.0
+        if self.anytime:
+            step = 1.0 / (self.cost_min * (state.tasks[0] + 1.0))  # η_t
+        else:
+            step = 1.0 / (self.cost_min * math.sqrt(self.horizon))  # η
+        state.ratio[0] = robbins_monro(
+            state.ratio[0], step, made.reward_estimate, made.cost_estimate, self.ratio_min, self.ratio_max
+        )  # Eq. (8)
+        record(state.arms, kind, made.option, reward, cost)  # Eq. (4)-(6)
+
+    def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
+        record(state.arms, kind, option, reward, cost)

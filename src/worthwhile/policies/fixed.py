@@ -1,0 +1,61 @@
+"""Policies that learn nothing: the same option always, and any option at random."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from worthwhile.coins import Rng, uniform
+from worthwhile.decision import Decision
+from worthwhile.state import Floats, Indices
+
+
+class State(NamedTuple):
+    """The number of tasks."""
+
+    tasks: Floats
+
+
+class FixedOption(NamedTuple):
+    """The given option wherever it is on offer, else the first on offer."""
+
+    option: int = 0
+
+    def init(self, kinds: int, options: int) -> State:
+        return State(np.zeros(1))
+
+    def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+        chosen = options[0]
+        for option in options:
+            if option == self.option:
+                chosen = option
+        return Decision(chosen, 0.0, 0.0)
+
+    def judge(self, state: State, kind: int, option: int) -> Decision:
+        return Decision(option, 0.0, 0.0)
+
+    def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+        state.tasks[0] += 1.0
+
+    def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
+        pass
+
+
+class RandomOption(NamedTuple):
+    """Any option on offer, all equally likely."""
+
+    def init(self, kinds: int, options: int) -> State:
+        return State(np.zeros(1))
+
+    def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+        return Decision(options[int(uniform(rng, 0) * len(options))], 0.0, 0.0)
+
+    def judge(self, state: State, kind: int, option: int) -> Decision:
+        return Decision(option, 0.0, 0.0)
+
+    def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+        state.tasks[0] += 1.0
+
+    def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
+        pass

@@ -1,0 +1,43 @@
+"""Sample-RM: DOL-RM with the observed reward and cost in Eq. (8), the classical Robbins-Monro method."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from worthwhile.coins import Rng
+from worthwhile.decision import Decision, most_promising, robbins_monro
+from worthwhile.learning import new_arms, optimistic, record
+from worthwhile.policies.dol_rm import State
+from worthwhile.state import Indices
+
+
+class SampleRm(NamedTuple):
+    """DOL-RM whose θ follows the observed reward and cost instead of the estimates."""
+
+    horizon: int
+    reward_max: float
+    cost_min: float
+    ratio_min: float
+    ratio_max: float
+    noise: float = 1.0
+
+    def init(self, kinds: int, options: int) -> State:
+        return State(new_arms(kinds, options), np.zeros(1), np.full(1, self.ratio_min))
+
+    def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+        return most_promising(self, state.arms, state.ratio[0], kind, options)
+
+    def judge(self, state: State, kind: int, option: int) -> Decision:
+        reward, cost = optimistic(self, state.arms, kind, option)
+        return Decision(option, reward, cost)
+
+    def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+        state.tasks[0] += 1.0
+        step = 1.0 / (self.cost_min * (state.tasks[0] + 1.0))
+        state.ratio[0] = robbins_monro(state.ratio[0], step, reward, cost, self.ratio_min, self.ratio_max)
+        record(state.arms, kind, made.option, reward, cost)
+
+    def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
+        record(state.arms, kind, option, reward, cost)

@@ -1,0 +1,261 @@
+"""Many runs of many policies on the same random worlds, in threads, with curves at log-spaced marks.
+
+Every run has one stream of tasks that all policies share (common random numbers). Tasks come in blocks, totals are read
+at the marks only, so memory does not grow with the number of tasks.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from worthwhile.environments.base import Drift, Environment, World
+from worthwhile.environments.synthetic import synthetic
+from worthwhile.errors import BadParameter
+from worthwhile.loop import TOTALS, Block, Flight, Truth, engine_for, new_flight, truth_of
+from worthwhile.optimum import Optimum, solve
+from worthwhile.policies import DEFAULT, Policy, check_parameters, known, make
+from worthwhile.problem import Problem
+from worthwhile.progress import Progress
+from worthwhile.results import Results
+from worthwhile.state import Floats
+
+log = logging.getLogger(__name__)
+
+BLOCK = 1 << 16
+MARKS_PER_DECADE = 10
+NO_DELAY = np.zeros(0, np.int64)
+
+
+class Delay(NamedTuple):
+    """Feedback comes so many tasks late: fixed (least = most), or uniformly random in between and so out of order."""
+
+    least: int
+    most: int
+
+    def draw(self, generator: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
+        return generator.integers(self.least, self.most, size=count, endpoint=True) if self.most else NO_DELAY
+
+
+class Stage(NamedTuple):
+    """One stretch of a run in which nothing drifts."""
+
+    first: int
+    end: int
+    world: World
+    truth: Truth
+    best: Optimum
+    engines: list[Callable[..., None]]
+
+
+def simulate(
+    environment: Environment | Drift | Problem,
+    policies: Sequence[str] | Mapping[str, str | Policy] = (DEFAULT,),
+    tasks: int = 10_000,
+    runs: int = 20,
+    seed: int = 0,
+    delay: int | tuple[int, int] = 0,
+    marks: Sequence[int] | None = None,
+    threads: int | None = None,
+    engine: str | None = None,
+    progress: bool | None = None,
+) -> Results:
+    """Try policies on an environment: names, `package.module:Class`, or {label: policy}.
+
+    Ctrl-C stops cleanly: the result then holds the runs that were finished, and `interrupted` is true.
+
+    >>> from worthwhile.problem import two_kinds
+    >>> result = simulate(two_kinds(0.8), ["oracle", "random-option"], tasks=1000, runs=5, engine="python")
+    >>> bool(result.mean("regret")["oracle"] < result.mean("regret")["random-option"])
+    True
+    """
+    if isinstance(environment, Problem):
+        environment = synthetic(environment)
+    whole = [(name, value, 1) for name, value in (("tasks", tasks), ("runs", runs))]
+    for name, value, least in [*whole, ("seed", seed, 0), ("threads", 1 if threads is None else threads, 1)]:
+        if not isinstance(value, int | np.integer) or value < least:
+            raise BadParameter(f"{name} = {value!r}; it must be a whole number, at least {least}")
+    late = delay_of(delay)
+    chosen = policies_of(policies, environment.problem, tasks)
+    stages = stages_of(environment, list(chosen.values()), tasks, engine)
+    points = marks_of(marks, tasks)
+    job = Job(list(chosen.values()), stages, points, late, seed, Progress(tasks * runs * len(chosen), progress))
+    finished, interrupted = run_all(job, runs, threads or os.cpu_count() or 1)
+    return Results(
+        environment.problem,
+        stages[-1].best,
+        tuple(chosen),
+        points,
+        np.array(sorted(finished), dtype=np.int64),
+        np.stack([finished[run] for run in sorted(finished)])
+        if finished
+        else np.zeros((0, len(chosen), len(points), 8)),
+        {"seed": seed, "tasks": tasks, "runs": runs, "delay": list(late)},
+        interrupted,
+    )
+
+
+class Job:
+    """What every run of a simulation shares."""
+
+    def __init__(
+        self,
+        policies: list[Policy],
+        stages: list[Stage],
+        marks: npt.NDArray[np.int64],
+        delay: Delay,
+        seed: int,
+        progress: Progress,
+    ) -> None:
+        self.policies, self.stages, self.marks, self.delay = policies, stages, marks, delay
+        self.seed, self.progress = seed, progress
+        self.stop = threading.Event()
+
+    def run(self, number: int) -> Floats | None:
+        """One run of every policy: its totals and its ratio θ at every mark; None if it was stopped."""
+        streams = np.random.SeedSequence(self.seed, spawn_key=(number,)).spawn(3)
+        tasks, delays = (np.random.Generator(np.random.SFC64(stream)) for stream in streams[:2])
+        key = int(streams[2].generate_state(1)[0])
+        kinds, options = self.stages[0].truth.reward.shape
+        players = [Player(policy, kinds, options, self.delay.most) for policy in self.policies]
+        curves = np.empty((len(players), len(self.marks), len(TOTALS) + 1))
+        for stage in self.stages:
+            for start in range(stage.first, stage.end, BLOCK):
+                if self.stop.is_set():
+                    return None
+                count = min(BLOCK, stage.end - start)
+                block = Block(*stage.world.draw(tasks, count), self.delay.draw(delays, count))
+                for place, player in enumerate(players):
+                    player.play(stage, stage.engines[place], block, start, key, self.marks, curves[place])
+                    self.progress.add(count)
+        return curves
+
+
+class Player:
+    """One policy in one run: its state, its tasks under way, its totals."""
+
+    def __init__(self, policy: Policy, kinds: int, options: int, longest_delay: int) -> None:
+        self.policy = policy
+        self.state = policy.init(kinds, options)
+        self.flight: Flight = new_flight(kinds, options, longest_delay)
+        self.totals = np.zeros(len(TOTALS))
+
+    def play(
+        self,
+        stage: Stage,
+        engine: Callable[..., None],
+        block: Block,
+        start: int,
+        key: int,
+        marks: npt.NDArray[np.int64],
+        curve: Floats,
+    ) -> None:
+        """Play a block, stopping at every mark in it to read the totals."""
+        end = start + len(block.kinds)
+        inside = np.flatnonzero((marks > start) & (marks <= end))
+        begin = 0
+        for place in [*inside.tolist(), -1]:
+            until = (int(marks[place]) if place >= 0 else end) - start
+            engine(
+                self.policy,
+                self.state,
+                stage.world,
+                stage.truth,
+                self.flight,
+                self.totals,
+                block,
+                begin,
+                until,
+                key,
+                start,
+            )
+            begin = until
+            if place >= 0:
+                curve[place, :-1] = self.totals
+                curve[place, -1] = ratio_in(self.state)
+
+
+def ratio_in(state: Any) -> float:
+    """The policy's current ratio θ, NaN if it keeps none."""
+    state = getattr(state, "plug_in", state)
+    return float(state.ratio[0]) if hasattr(state, "ratio") else float("nan")
+
+
+def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]:
+    """All runs, in threads; what is finished when Ctrl-C comes is kept."""
+    finished: dict[int, Floats] = {}
+    with job.progress, ThreadPoolExecutor(min(threads, runs)) as pool:
+        futures = {pool.submit(job.run, number): number for number in range(runs)}
+        try:
+            for future in as_completed(futures):
+                curves = future.result()
+                if curves is not None:
+                    finished[futures[future]] = curves
+        except KeyboardInterrupt:
+            stop(job, pool)
+            log.warning("interrupted: %d of %d runs are finished and kept", len(finished), runs)
+            return finished, True
+        except BaseException:
+            stop(job, pool)
+            raise
+    return finished, False
+
+
+def stop(job: Job, pool: ThreadPoolExecutor) -> None:
+    """Let running runs end at their next block, start no others."""
+    job.stop.set()
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+def policies_of(
+    policies: Sequence[str] | Mapping[str, str | Policy], problem: Problem, tasks: int
+) -> dict[str, Policy]:
+    """Labelled policies, those given by name told the truth about the problem."""
+    if isinstance(policies, str):
+        policies = [policies]
+    labelled = policies if isinstance(policies, Mapping) else {name: name for name in policies}
+    if not labelled:
+        raise BadParameter("no policies; name at least one")
+    told = known(problem, tasks)
+    made = {label: make(policy, told) if isinstance(policy, str) else policy for label, policy in labelled.items()}
+    for policy in made.values():
+        check_parameters(policy)
+    return made
+
+
+def stages_of(environment: Environment | Drift, policies: list[Policy], tasks: int, engine: str | None) -> list[Stage]:
+    """Every stretch of the run, with the loop of every policy in its world."""
+    starts = [(first, stage) for first, stage in environment.stages() if first < tasks]
+    ends = [first for first, _ in starts[1:]] + [tasks]
+    stages = []
+    for (first, stage), end in zip(starts, ends, strict=True):
+        best = solve(stage.problem)
+        engines = [engine_for(policy, stage.world, engine) for policy in policies]
+        stages.append(Stage(first, end, stage.world, truth_of(stage.problem, best), best, engines))
+    return stages
+
+
+def delay_of(delay: int | tuple[int, int]) -> Delay:
+    """A fixed delay, or (least, most) of a random one."""
+    least, most = (delay, delay) if isinstance(delay, int) else delay
+    if not 0 <= least <= most:
+        raise BadParameter(f"delay = {delay}; give a number of tasks, or (least, most) with 0 ≤ least ≤ most")
+    return Delay(int(least), int(most))
+
+
+def marks_of(marks: Sequence[int] | None, tasks: int) -> npt.NDArray[np.int64]:
+    """When to read the totals: as given, or ten times per decade and at the end."""
+    if marks is None:
+        count = int(np.ceil(np.log10(tasks) * MARKS_PER_DECADE)) + 1
+        marks = np.geomspace(1, tasks, count).round().astype(np.int64).tolist()
+    points = np.unique(np.array([*marks, tasks], dtype=np.int64))
+    if points[0] < 1 or points[-1] > tasks:
+        raise BadParameter(f"marks from {points[0]} to {points[-1]}; they must be from 1 to {tasks} tasks")
+    return points

@@ -1,0 +1,77 @@
+"""What a policy remembers: a NamedTuple of arrays, each shaped (1,), (kinds,) or (kinds, options).
+
+That rule is all that growth, storage and compilation need to know about a policy. NamedTuples may nest.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+type_of_state = TypeVar("type_of_state", bound=tuple[Any, ...])
+
+Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.uint32]
+
+
+class Size(NamedTuple):
+    """How many kinds and options a state has room for."""
+
+    kinds: int
+    options: int
+
+
+class HasInit(Protocol):
+    """Anything that can make an empty state of a given size."""
+
+    def init(self, kinds: int, options: int) -> Any: ...
+
+
+def arrays(state: tuple[Any, ...], path: str = "") -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Every array of a state with its dotted name, in order."""
+    for name, value in zip(state._fields, state, strict=True):  # type: ignore[attr-defined]
+        if isinstance(value, tuple):
+            yield from arrays(value, f"{path}{name}.")
+        else:
+            yield path + name, value
+
+
+def grow(policy: HasInit, state: type_of_state, kinds: int, options: int) -> type_of_state:
+    """A larger state with everything learned so far in its corner; it decides as the old one did."""
+    larger: type_of_state = policy.init(kinds, options)
+    for (_, new), (_, old) in zip(arrays(larger), arrays(state), strict=True):
+        new[tuple(slice(0, length) for length in old.shape)] = old
+    return larger
+
+
+def freeze(state: type_of_state) -> type_of_state:
+    """The same state with every array read-only; `choose` and `judge` must not mind."""
+    for _, array in arrays(state):
+        array.flags.writeable = False
+    return state
+
+
+def same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two states hold the same bits."""
+    pairs = zip(arrays(one), arrays(other), strict=True)
+    return all(a[1].dtype == b[1].dtype and a[1].tobytes() == b[1].tobytes() for a, b in pairs)
+
+
+def to_bytes(state: tuple[Any, ...]) -> bytes:
+    """The state exactly to the bit, without pickle."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **dict(arrays(state)))
+    return buffer.getvalue()
+
+
+def from_bytes(policy: HasInit, stored: bytes, size: Size) -> Any:
+    """The state that `to_bytes` stored."""
+    state = policy.init(*size)
+    with np.load(io.BytesIO(stored), allow_pickle=False) as file:
+        for name, array in arrays(state):
+            array[...] = file[name]
+    return state
