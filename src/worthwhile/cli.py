@@ -1,0 +1,299 @@
+"""The `worthwhile` command: reads its arguments, calls the library, prints what it found."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NoReturn
+
+from worthwhile import __version__, plots, reports
+from worthwhile.environments import Drift, Environment, replay, synthetic
+from worthwhile.errors import BadParameter, Error, MissingExtra
+from worthwhile.families import random_problem
+from worthwhile.loop import ENGINES
+from worthwhile.policies import DEFAULT, LIST
+from worthwhile.problem import Problem, read_problem
+from worthwhile.results import Results
+from worthwhile.simulator import simulate
+
+USUAL = (DEFAULT, "dol-rm-anytime", "reward-ucb", "ratio-ts", "omega-ucb", "kind-greedy", "oracle")
+TABLE_FORMATS = (".parquet", ".csv")
+INTERRUPTED = 130  # as shells count: 128 + SIGINT
+NOBODY_READS = 141  # 128 + SIGPIPE
+
+OVERVIEW = """\
+Tasks of several kinds arrive; each is done by one of its options, which brings a reward and has a cost. Worthwhile
+learns which options earn the most total reward per total cost.
+
+examples:
+  worthwhile solve seven-kinds                 the best possible, when everything is known
+  worthwhile simulate seven-kinds              how close policies get that know nothing
+  worthwhile replay measurements.parquet       the same on a table of recorded rewards and costs
+  worthwhile policies                          what there is to choose from
+"""
+SOLVE = """\
+PROBLEM is a TOML file, a recorded table (.csv, .parquet), or a name: seven-kinds, two-kinds-P (P: share of the first
+kind), random:FAMILY:SEED (families: unit, train, big, dollars). A TOML file looks like this:
+
+  units = { reward = "AUC", cost = "s" }
+  noise = { reward = { sd = 0.1 }, cost = { family = "lognormal", cv = 0.2 } }
+  [[kind]]
+  name = "photos"
+  arrival = 0.7
+  options = { short = { reward = 0.8, cost = 10.0 }, long = { reward = 0.9, cost = 40.0 } }
+  [[kind]]
+  name = "texts"
+  arrival = 0.3
+  options = { short = { reward = 0.6, cost = 5.0 } }
+
+examples:
+  worthwhile solve two-kinds-0.8
+  worthwhile solve problem.toml --tasks 1e6 --json
+  worthwhile solve problem.toml --added-cost 2     what if every task cost 2 more, whatever option it takes?
+"""
+SIMULATE = """\
+examples:
+  worthwhile simulate seven-kinds --tasks 1e5 --runs 40 --plot curves.png
+  worthwhile simulate problem.toml --policy ratio-imed --policy dol-rm,noise=0.5 --out runs.parquet
+  worthwhile simulate problem.toml --policy mymodule:MyPolicy,alpha=2     your own, from this folder
+  worthwhile simulate random:train:3 --policy all --delay 0-100                 feedback late and out of order
+  worthwhile simulate two-kinds-0.8 --then two-kinds-0.2@5000                   arrivals that change on the way
+
+Ctrl-C keeps the runs that are finished: they are shown and saved as usual, and the exit code is 130.
+"""
+REPLAY = """\
+TABLE has the columns task_type, item_id, option, reward, cost: one row for every time that an option did an item.
+
+examples:
+  worthwhile replay measurements.parquet
+  worthwhile replay measurements.csv --added-cost 0.5 --cost-unit s --policy all --tasks 1e5
+"""
+
+HELP: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are errors like all others: one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadParameter(f"{message} (see {self.prog} --help)")
+
+
+def parser() -> Parser:
+    """All commands and their options."""
+    top = Parser("worthwhile", description="Learn to earn the most reward per cost.", epilog=OVERVIEW, **HELP)
+    top.add_argument("--version", action="version", version=f"worthwhile {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    one = commands.add_parser("solve", help="the best possible ratio, when everything is known", epilog=SOLVE, **HELP)
+    one.add_argument("problem", metavar="PROBLEM")
+    one.add_argument("--tasks", type=whole, default=100_000, metavar="T", help="for the theorem's bound (100000)")
+    one.add_argument("--added-cost", type=float, default=0.0, metavar="X", help="let every task cost so much more")
+    one.set_defaults(run=run_solve)
+
+    one = commands.add_parser("simulate", help="try policies on a problem", epilog=SIMULATE, **HELP)
+    one.add_argument("problem", metavar="PROBLEM", help="as for `worthwhile solve`")
+    one.add_argument(
+        "--then", type=change, action="append", default=[], metavar="PROBLEM@TASK", help="drift: another from then on"
+    )
+    add_simulation_options(one)
+    one.set_defaults(run=run_simulate)
+
+    one = commands.add_parser("replay", help="try policies on a recorded table", epilog=REPLAY, **HELP)
+    one.add_argument("table", metavar="TABLE", help=".parquet or .csv")
+    one.add_argument("--added-cost", type=float, default=0.0, metavar="X", help="let every task cost so much more")
+    one.add_argument("--reward-unit", default="", metavar="UNIT", help="shown in tables and figures")
+    one.add_argument("--cost-unit", default="", metavar="UNIT")
+    add_simulation_options(one)
+    one.set_defaults(run=run_replay)
+
+    one = commands.add_parser("policies", help="list the policies and their parameters", **HELP)
+    one.set_defaults(run=run_policies)
+    for command in commands.choices.values():
+        command.add_argument("--json", action="store_true", help="one JSON document instead of tables")
+    return top
+
+
+def add_simulation_options(command: argparse.ArgumentParser) -> None:
+    """What `simulate` and `replay` share."""
+    add, usual = command.add_argument, ", ".join(USUAL)
+    add("--policy", action="append", metavar="NAME", help=f"repeatable; also NAME,parameter=value, or all ({usual})")
+    add("--tasks", type=whole, default=10_000, metavar="T", help="per run (10000)")
+    add("--runs", type=whole, default=20, metavar="N", help="with different random numbers (20)")
+    add("--seed", type=whole, default=0, metavar="S", help="same seed, same numbers (0)")
+    add("--delay", type=delay, default=0, metavar="D|A-B", help="feedback comes so many tasks late")
+    add("--threads", type=whole, metavar="N", help="one per core unless told")
+    add("--engine", choices=ENGINES, help="compiled where numba is installed")
+    add("--out", type=Path, metavar="FILE", help="save the curves of all runs: .parquet, .csv")
+    add("--plot", type=Path, metavar="FILE", help="save a figure: .png, .svg")
+    add("--measure", choices=tuple(plots.MEASURES), default="loss", help="what the figure shows (loss)")
+    add("--progress", action=argparse.BooleanOptionalAction, help="a bar on standard error (where a person watches)")
+
+
+def whole(text: str) -> int:
+    """A whole number, also written 1e6 or 100_000."""
+    try:
+        number = float(text) if "e" in text.lower() else int(text)
+    except ValueError:
+        number = math.nan
+    if number != number // 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(number)
+
+
+def delay(text: str) -> int | tuple[int, int]:
+    """D tasks, or at random from A to B."""
+    least, random, most = text.partition("-")
+    return (whole(least), whole(most)) if random and least else whole(text)
+
+
+def change(text: str) -> tuple[int, Problem]:
+    """PROBLEM@TASK: the problem that holds from that task on."""
+    problem, found, task = text.rpartition("@")
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: write PROBLEM@TASK, for instance two-kinds-0.2@5000")
+    try:
+        return whole(task), problem_from(problem)
+    except Error as reason:
+        raise argparse.ArgumentTypeError(str(reason)) from None
+
+
+def problem_from(text: str) -> Problem:
+    """A preset, a random problem, a TOML file or the means of a recorded table."""
+    if text.startswith("random:"):
+        _, family, seed = (text + ":").split(":")[:3]
+        if not seed.isdecimal():
+            raise BadParameter(f"{text}: write random:FAMILY:SEED with a whole number as seed, like random:train:3")
+        return random_problem(family, int(seed))
+    return replay(text).problem if text.endswith(TABLE_FORMATS) else read_problem(text)
+
+
+def run_solve(arguments: argparse.Namespace) -> int:
+    """worthwhile solve"""
+    problem = problem_from(arguments.problem).with_added_cost(arguments.added_cost)
+    facts = reports.problem_facts(problem, arguments.tasks)
+    show(facts, reports.problem_text(facts), arguments.json)
+    return 0
+
+
+def run_simulate(arguments: argparse.Namespace) -> int:
+    """worthwhile simulate"""
+    stages = [(0, problem_from(arguments.problem)), *arguments.then]
+    if stages[-1][0] >= max(1, arguments.tasks):
+        raise BadParameter(f"--then …@{stages[-1][0]}: there are only {arguments.tasks} tasks; raise --tasks")
+    name = " then ".join(f"{problem.name}@{start}" if start else problem.name for start, problem in stages)
+    drift = Drift([(start, synthetic(problem)) for start, problem in stages])
+    return try_policies(drift, replace(stages[-1][1], name=name), arguments)
+
+
+def run_replay(arguments: argparse.Namespace) -> int:
+    """worthwhile replay"""
+    environment = replay(
+        arguments.table, arguments.added_cost, reward_unit=arguments.reward_unit, cost_unit=arguments.cost_unit
+    )
+    return try_policies(environment, environment.problem, arguments)
+
+
+def run_policies(arguments: argparse.Namespace) -> int:
+    """worthwhile policies"""
+    facts = reports.policies_facts()
+    show(facts, reports.policies_text(facts), arguments.json)
+    return 0
+
+
+def try_policies(environment: Environment | Drift, problem: Problem, arguments: argparse.Namespace) -> int:
+    """Simulate, save, print: also what is finished when Ctrl-C comes. The problem is what the optimum is named for."""
+    check_target(arguments.out, TABLE_FORMATS, "pyarrow", "tables")
+    check_target(arguments.plot, plots.FORMATS, "matplotlib", "plot")
+    if arguments.progress and find_spec("tqdm") is None:
+        raise MissingExtra("a progress bar", "progress")
+    sys.path.append(os.getcwd())  # for policies of the user's own; last, so that no installed module is hidden
+    results = simulate(
+        environment,
+        policies_from(arguments.policy),
+        tasks=arguments.tasks,
+        runs=arguments.runs,
+        seed=arguments.seed,
+        delay=arguments.delay,
+        threads=arguments.threads,
+        engine=arguments.engine,
+        progress=arguments.progress,
+    )
+    if len(results.runs):
+        report(replace(results, problem=problem), arguments)
+    if results.interrupted:
+        say(f"interrupted: {len(results.runs)} of {arguments.runs} runs are finished and kept")
+    return INTERRUPTED if results.interrupted else 0
+
+
+def policies_from(names: list[str] | None) -> list[str]:
+    """The policies asked for; `all` stands for the whole list."""
+    asked = names or list(USUAL)
+    return [name for one in asked for name in (LIST if one == "all" else [one])]
+
+
+def report(results: Results, arguments: argparse.Namespace) -> None:
+    """Files first, so that they are there even if nobody reads the tables."""
+    saved = [*(results.save(arguments.out) if arguments.out else ())]
+    saved += [plots.plot(results, arguments.plot, arguments.measure)] if arguments.plot else []
+    facts = reports.results_facts(results)
+    show(facts, reports.results_text(facts), arguments.json)
+    if saved:
+        say(f"saved {', '.join(map(str, saved))}")
+
+
+def check_target(path: Path | None, suffixes: Sequence[str], module: str, extra: str) -> None:
+    """Refuse a file that could not be written, before hours of work are spent on it."""
+    if path is None:
+        return
+    if path.suffix not in suffixes:
+        raise BadParameter(f"{path}: the file's name must end in {' or '.join(suffixes)}")
+    if path.suffix != ".csv" and find_spec(module) is None:
+        raise MissingExtra(f"writing {path}", extra)
+    if path.is_dir():
+        raise BadParameter(f"{path} is a folder; give a file name")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as reason:
+        raise BadParameter(f"cannot write {path}: {reason}") from None
+
+
+def show(facts: reports.Facts, text: str, as_json: bool) -> None:
+    """The answer, for a machine or a person."""
+    print(json.dumps(reports.for_json(facts), indent=2, allow_nan=False) if as_json else text)
+
+
+def say(message: str) -> None:
+    """One line beside the answer."""
+    print(f"worthwhile: {' '.join(message.split())}", file=sys.stderr)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without θ still gets its table
+    try:
+        arguments = parser().parse_args(argv)
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except Error as reason:
+        say(str(reason))
+        return 2
+    except KeyboardInterrupt:
+        say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
+        return NOBODY_READS

@@ -28,9 +28,10 @@ class Rng(NamedTuple):
 
 def bits(rng: Rng, draw: int) -> tuple[int, int]:
     """Two random 32-bit words."""
-    left = rng.task & MASK
-    right = ((rng.task >> 32) * DRAWS_PER_TASK + draw) & MASK
-    key = rng.key & MASK
+    task = int(rng.task)  # NumPy's integers would overflow in the product
+    left = task & MASK
+    right = ((task >> 32) * DRAWS_PER_TASK + int(draw)) & MASK
+    key = int(rng.key) & MASK
     for _ in range(10):
         product = MULTIPLIER * left
         left, right = ((product >> 32) & MASK) ^ key ^ right, product & MASK

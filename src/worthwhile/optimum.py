@@ -160,7 +160,7 @@ class Bound:
     """The paper's theorem with corrected constants, piece by piece; docs/theory.md derives it."""
 
     learning_error: float  # Lemma 1
-    ratio_error: float  # Σ E V_t, Lemmas 3 and 4
+    ratio_error: float  # Σ E V_t, Lemmas 4 and 5
     robbins_monro_gap: float  # Lemma 2
     gap: float
     regret: float
@@ -171,9 +171,11 @@ def theorem_bound(problem: Problem, horizon: int) -> Bound:
     if horizon < 2:
         raise BadParameter(f"horizon = {horizon}; the bound needs at least 2 tasks")
     r_min, r_max, c_min, c_max, ratio_min, ratio_max = bounds_of(problem)
+    if r_min < 0.0:
+        raise BadParameter(f"a mean reward of {r_min:g}; the proof needs rewards of 0 or more (θ ≥ 0): shift them")
     pairs, root = int(problem.offered.sum()), math.sqrt(horizon)
     width = 4.0 * math.sqrt(pairs * horizon * math.log(horizon))  # B ≥ Σ(r̂−r), Σ(c−č)
-    price = 1.0 + max(abs(ratio_min), abs(ratio_max))
+    price = 1.0 + ratio_max
     learning_error = price * width / (horizon * c_min)
     drift = 0.5 * max(r_max - ratio_min * c_min, ratio_max * c_max - r_min) ** 2  # b
     span = ratio_max - ratio_min

@@ -187,7 +187,7 @@ def read_problem(source: str | Path) -> Problem:
     """A preset by name, or a problem from a TOML file (docs/problems.md shows one)."""
     if str(source) in PRESETS:
         return PRESETS[str(source)]()
-    if str(source).startswith("two-kinds-"):
+    if str(source).startswith("two-kinds-") and not Path(source).is_file():
         return two_kinds(number(str(source), "p", str(source).removeprefix("two-kinds-")))
     import tomllib
 
@@ -197,7 +197,7 @@ def read_problem(source: str | Path) -> Problem:
     except FileNotFoundError:
         hint = did_you_mean(str(source), PRESETS)
         raise BadProblem(f"no problem file {str(source)!r}, and no preset of that name; {hint}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as reason:
+    except (OSError, ValueError, RecursionError) as reason:  # bad UTF-8, bad TOML, numbers of 5 000 digits
         raise BadProblem(f"{source}: {reason}") from None
     try:
         return from_toml(content, Path(source).stem)
@@ -213,6 +213,8 @@ def from_toml(content: Mapping[str, Any], name: str) -> Problem:
     if not isinstance(entries, list) or not entries:
         raise BadProblem("no [[kind]] table; a problem needs at least one")
     for place, entry in enumerate(entries, 1):
+        if not isinstance(entry, Mapping):
+            raise BadProblem(f"kind {place} is {entry!r}; it must be a table")
         kind = str(entry.get("name", f"kind {place}"))
         where = f"kind {kind!r}"
         only(entry, where, {"name", "arrival", "options"})
@@ -272,6 +274,6 @@ def number(where: str, name: str, value: Any) -> float:
     try:
         if isinstance(value, bool) or not math.isfinite(float(value)):
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BadProblem(f"{where}: {name} = {value!r}; it must be a finite number") from None
     return float(value)

@@ -6,6 +6,7 @@ import json
 import platform
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ class Results:
     marks: npt.NDArray[np.int64]
     runs: npt.NDArray[np.int64]
     curves: Floats  # (runs, policies, marks, totals and θ)
+    optimum: Floats  # (marks,): what the optimum earns by then
     settings: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -53,12 +55,13 @@ class Results:
         """(runs, policies, marks) of one measure: see MEASURES."""
         if name not in MEASURES:
             raise BadParameter(f"no measure {name!r}; known: {', '.join(MEASURES)}")
-        if name == "ratio":
-            return self.measure("reward") / self.measure("cost")
-        if name == "expected_ratio":
-            return self.measure("expected_reward") / self.measure("expected_cost")
-        if name == "loss":
-            return np.asarray(self.best.loss(self.measure("regret"), self.marks.astype(float)))
+        with np.errstate(divide="ignore", invalid="ignore"):  # no cost drawn yet, or θ* = 0
+            if name == "ratio":
+                return self.measure("reward") / self.measure("cost")
+            if name == "expected_ratio":
+                return self.measure("expected_reward") / self.measure("expected_cost")
+            if name == "loss":
+                return self.measure("regret") / self.optimum
         return self.curves[..., (*TOTALS, "theta").index(name)]
 
     def mean(self, name: str) -> dict[str, float]:
@@ -142,5 +145,7 @@ def replace_file(path: Path, write: Any) -> None:
         write(new)
         new.replace(path)
     except OSError as reason:
-        new.unlink(missing_ok=True)
         raise BadParameter(f"cannot write {path}: {reason}") from None
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)

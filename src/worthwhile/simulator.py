@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 BLOCK = 1 << 16
 MARKS_PER_DECADE = 10
+MOST_TASKS = 1 << 48  # what coins count to
+LONGEST_DELAY = 10_000_000  # tasks under way are kept in memory
 NO_DELAY = np.zeros(0, np.int64)
 
 
@@ -82,10 +84,13 @@ def simulate(
     for name, value, least in [*whole, ("seed", seed, 0), ("threads", 1 if threads is None else threads, 1)]:
         if not isinstance(value, int | np.integer) or value < least:
             raise BadParameter(f"{name} = {value!r}; it must be a whole number, at least {least}")
+    if tasks >= MOST_TASKS:
+        raise BadParameter(f"tasks = {tasks}; a run can have at most 2⁴⁸ − 1")
     late = delay_of(delay)
     chosen = policies_of(policies, environment.problem, tasks)
     stages = stages_of(environment, list(chosen.values()), tasks, engine)
     points = marks_of(marks, tasks)
+    compile_all(stages, list(chosen.values()), late, progress)
     job = Job(list(chosen.values()), stages, points, late, seed, Progress(tasks * runs * len(chosen), progress))
     finished, interrupted = run_all(job, runs, threads or os.cpu_count() or 1)
     return Results(
@@ -97,9 +102,22 @@ def simulate(
         np.stack([finished[run] for run in sorted(finished)])
         if finished
         else np.zeros((0, len(chosen), len(points), 8)),
+        optimum_at(points, stages),
         {"seed": seed, "tasks": tasks, "runs": runs, "delay": list(late)},
         interrupted,
     )
+
+
+def compile_all(stages: list[Stage], policies: list[Policy], delay: Delay, progress: bool | None) -> None:
+    """Let every loop play no tasks at all, which compiles it, or loads it from the cache."""
+    stage, generator, none = stages[0], np.random.default_rng(0), np.zeros(0, np.int64)
+    kinds, options = stage.truth.reward.shape
+    block = Block(*stage.world.draw(generator, 0), delay.draw(generator, 0))
+    with Progress(len(policies), progress, " policies compiled") as bar:
+        for policy, engine in zip(policies, stage.engines, strict=True):
+            player = Player(policy, kinds, options, delay.most)
+            player.play(stage, engine, block, 0, 0, none, np.zeros((0, len(TOTALS) + 1)))
+            bar.add(1)
 
 
 class Job:
@@ -182,6 +200,14 @@ class Player:
                 curve[place, -1] = ratio_in(self.state)
 
 
+def optimum_at(marks: npt.NDArray[np.int64], stages: list[Stage]) -> Floats:
+    """The size of what the optimum of every stage earns by each mark: the whole of which a loss is a share."""
+    earned = np.zeros(len(marks))
+    for stage in stages:
+        earned += np.clip(marks - stage.first, 0, stage.end - stage.first) * abs(stage.best.reward)
+    return earned
+
+
 def ratio_in(state: Any) -> float:
     """The policy's current ratio θ, NaN if it keeps none."""
     state = getattr(state, "plug_in", state)
@@ -190,22 +216,31 @@ def ratio_in(state: Any) -> float:
 
 def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]:
     """All runs, in threads; what is finished when Ctrl-C comes is kept."""
-    finished: dict[int, Floats] = {}
+    interrupted = False
     with job.progress, ThreadPoolExecutor(min(threads, runs)) as pool:
-        futures = {pool.submit(job.run, number): number for number in range(runs)}
+        futures: dict[Future[Floats | None], int] = {}
         try:
+            for number in range(runs):
+                futures[pool.submit(job.run, number)] = number
             for future in as_completed(futures):
-                curves = future.result()
-                if curves is not None:
-                    finished[futures[future]] = curves
+                future.result()
         except KeyboardInterrupt:
             stop(job, pool)
-            log.warning("interrupted: %d of %d runs are finished and kept", len(finished), runs)
-            return finished, True
+            interrupted = True
         except BaseException:
             stop(job, pool)
             raise
-    return finished, False
+    finished = kept(futures)
+    if interrupted:
+        log.warning("interrupted: %d of %d runs are finished and kept", len(finished), runs)
+    return finished, interrupted
+
+
+def kept(futures: Mapping[Future[Floats | None], int]) -> dict[int, Floats]:
+    """The curves of every run that came to its end, whether or not anyone had looked at it yet."""
+    done = {number: future for future, number in futures.items() if not future.cancelled()}
+    curves = {number: future.result() for number, future in done.items() if future.exception() is None}
+    return {number: curve for number, curve in curves.items() if curve is not None}
 
 
 def stop(job: Job, pool: ThreadPoolExecutor) -> None:
@@ -245,8 +280,9 @@ def stages_of(environment: Environment | Drift, policies: list[Policy], tasks: i
 def delay_of(delay: int | tuple[int, int]) -> Delay:
     """A fixed delay, or (least, most) of a random one."""
     least, most = (delay, delay) if isinstance(delay, int) else delay
-    if not 0 <= least <= most:
-        raise BadParameter(f"delay = {delay}; give a number of tasks, or (least, most) with 0 ≤ least ≤ most")
+    if not 0 <= least <= most <= LONGEST_DELAY:
+        allowed = f"0 ≤ least ≤ most ≤ {LONGEST_DELAY}"
+        raise BadParameter(f"delay = {delay}; give a number of tasks, or (least, most) with {allowed}")
     return Delay(int(least), int(most))
 
 

@@ -1,0 +1,454 @@
+"""The conformance kit: does a policy or an environment of your own keep the rules that everything else relies on?
+
+`check_policy` and `check_environment` say nothing if all is well. Otherwise they raise `BrokenRule`, which names the
+rule and shows the values that break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from worthwhile import state as states
+from worthwhile.coins import Rng
+from worthwhile.compiling import available, machine_code
+from worthwhile.decision import Decision
+from worthwhile.environments import Drift, Environment, World, synthetic
+from worthwhile.errors import BrokenRule
+from worthwhile.loop import TOTALS, Block, engine_for, explained, new_flight, truth_of
+from worthwhile.optimum import solve
+from worthwhile.policies import Policy, known, make
+from worthwhile.problem import Noise, Problem
+from worthwhile.simulator import Delay
+from worthwhile.state import Floats, Indices, Size
+
+PARAMETERS = "a policy is a NamedTuple of numbers (or arrays of means) with init, choose, judge, learn and observe"
+STATE = "a state is a NamedTuple of arrays of numbers shaped (1,), (kinds,) or (kinds, options)"
+DECISION = "choose returns a Decision for an option on offer, and judge one for the option it is asked about"
+FINITE = "estimates and everything learned are finite numbers"
+NO_WRITING = "choose and judge never write"
+ANY_TASK = "every method takes any kind, any options in any order, any pending counts and any feedback"
+SAME_DECISION = "the same state, task and rng give the same decision and the same learning"
+PLAIN_NUMBERS = "plain Python numbers and lists mean the same as NumPy's"
+IN_PLACE = "learn and observe write into the state's arrays, keep their shapes and types, and return nothing"
+SIDE = "observe moves neither the ratio nor the counts of tasks and arrivals"
+MEMORY = "the state is all that a policy remembers"
+GROWTH = "growing the state changes no decision"
+COMPILES = "numba can compile it"
+SAME_BITS = "interpreted and compiled runs are identical to the bit"
+
+WORLD = "a world is a NamedTuple with draw and feedback"
+DRAW = "draw gives one kind (uint32, below the number of kinds) and one row of latents (float64) per task"
+SAME_DRAW = "all randomness of a world comes from the generator it is given"
+ARRIVALS = "kinds arrive as often as the problem says"
+FEEDBACK = "feedback is a finite reward and a finite cost, for every option of every kind"
+COSTS = "costs are not below 0, unless the problem's cost noise is Gaussian"
+MEANS = "rewards and costs have the means that the problem says"
+
+METHODS = ("init", "choose", "judge", "learn", "observe")
+UNMOVED = ("tasks", "ratio", "arrivals", "plug_in")
+HARD = ((0.0, 1e-6), (-1e6, 1.0), (1e6, 1e6), (-1e-6, 1e6), (0.0, 1.0))  # rewards and costs
+TASKS, KEY = 200, 20_240_506
+DRAWS, SLOW_DRAWS, ANSWERS = (
+    1 << 17,
+    1 << 13,
+    1 << 24,
+)  # tasks drawn from a world: compiled, interpreted; answers at most
+ERRORS = 5.0  # standard errors that a mean may be off
+
+
+class Case(NamedTuple):
+    """A task: what is asked, and the feedback that it gets."""
+
+    kind: int
+    options: Indices
+    pending: Indices
+    rng: Rng
+    reward: float
+    cost: float
+
+
+def check_policy(policy: Any, compiled: bool = True) -> None:
+    """Raise `BrokenRule` unless a policy (an instance, a class or a name) keeps every rule.
+
+    A class or a name is told the truth about a small problem. With `compiled=False` it need not suit numba.
+
+    >>> check_policy("dol-rm", compiled=False)
+    """
+    policy = instance(policy)
+    size, truths = size_of(policy)
+    check_state(policy, size)
+    try_tasks(policy, policy.init(*size), size, cases(size, 1))
+    check_memory(policy, size)
+    check_growth(policy, size, accepts_more=not truths)
+    if compiled and available():
+        for delay in (Delay(0, 0), Delay(0, 5)):
+            check_same_bits(policy, practice(size), delay)
+
+
+def practice(size: Size) -> Problem:
+    """A small problem; not every kind offers every option."""
+    generator = np.random.default_rng(7)
+    reward, cost = generator.uniform(0.2, 0.9, size), generator.uniform(0.2, 2.0, size)
+    missing = (np.add.outer(np.arange(size.kinds), np.arange(size.options)) % 3 == 2) & (np.arange(size.options) > 0)
+    reward[missing] = cost[missing] = np.nan
+    kinds, options = (tuple(str(number) for number in range(length)) for length in size)
+    arrival = np.full(size.kinds, 1.0 / size.kinds)
+    return Problem("practice", kinds, options, arrival, reward, cost, Noise(sd=0.3), Noise("lognormal", cv=0.3))
+
+
+def instance(policy: Any) -> Policy:
+    """The policy to check, told what it must know if it was given as a class or a name."""
+    told = known(practice(Size(3, 4)), TASKS)
+    if isinstance(policy, str):
+        policy = make(policy, told)
+    elif isinstance(policy, type) and hasattr(policy, "_field_defaults"):
+        truth, needed = told._asdict(), [name for name in policy._fields if name not in policy._field_defaults]  # type: ignore[attr-defined]
+        unknown = [name for name in needed if name not in truth]
+        if unknown:
+            raise broken(policy, PARAMETERS, f"nothing is known about {unknown[0]!r}; check an instance instead")
+        policy = policy(**{name: truth[name] for name in needed})
+    missing = [name for name in METHODS if not callable(getattr(policy, name, None))]
+    if not (isinstance(policy, tuple) and hasattr(policy, "_fields")) or missing:
+        raise broken(policy, PARAMETERS, f"no method {missing[0]}" if missing else "it is not a NamedTuple")
+    for name, value in zip(policy._fields, policy, strict=True):
+        if not isinstance(value, int | float | np.number | np.bool_ | np.ndarray):
+            raise broken(policy, PARAMETERS, f"{name} = {value!r}")
+    return policy  # type: ignore[return-value]
+
+
+def size_of(policy: Any) -> tuple[Size, bool]:
+    """The size to try a policy at: that of the means it was given, if any, and whether there are any."""
+    shapes = [value.shape for value in policy if isinstance(value, np.ndarray) and value.ndim == 2]
+    return (Size(*shapes[0]), True) if shapes else (Size(3, 4), False)
+
+
+def check_state(policy: Any, size: Size) -> None:
+    """The state's arrays have one of three shapes, the same at every size."""
+    small, large = Size(*size), Size(size.kinds + 4, size.options + 7)
+    forms = [state_form(policy, small), state_form(policy, large)]
+    for (name, form), (_, larger_form) in zip(*forms, strict=True):
+        if not form & larger_form:
+            raise broken(policy, STATE, f"{name} does not grow with the state as its shape at {small} suggests")
+
+
+def state_form(policy: Any, size: Size) -> list[tuple[str, set[int]]]:
+    """Which of the three shapes each array has."""
+    state = attempt(policy, STATE, policy.init, *size)
+    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
+        raise broken(policy, STATE, f"init returned {state!r}")
+    shapes = ((1,), (size.kinds,), tuple(size))
+    found = []
+    for name, array in states.arrays(state):
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+            raise broken(policy, STATE, f"{name} = {array!r}")
+        if array.shape not in shapes:
+            raise broken(policy, STATE, f"{name} has shape {array.shape} for {size}")
+        found.append((name, {form for form, shape in enumerate(shapes) if array.shape == shape}))
+    return found
+
+
+def cases(size: Size, seed: int) -> list[Case]:
+    """Tasks with any options in any order; the last kind never reports, some feedback is hard to swallow."""
+    generator = np.random.default_rng(seed)
+    tasks = []
+    for task in range(1, TASKS + 1):
+        count = int(generator.integers(1, size.options, endpoint=True))
+        options = generator.permutation(size.options)[:count].astype(np.uint32)
+        pending = generator.integers(0, 3, size.options).astype(np.uint32)
+        kind = int(generator.integers(max(1, size.kinds - 1)))
+        reward, cost = generator.normal(0.5, 0.3), generator.gamma(4.0, 0.25)
+        reward, cost = HARD[task // 20 % len(HARD)] if task % 20 == 0 else (float(reward), float(cost))
+        tasks.append(Case(kind, options, pending, Rng(KEY, task), reward, cost))
+    return tasks
+
+
+def try_tasks(policy: Any, state: Any, size: Size, tasks: Sequence[Case]) -> None:
+    """Every rule about a single call, task after task, with plain and with NumPy inputs."""
+    for case in tasks:
+        decide(policy, state, case._replace(kind=size.kinds - 1))
+        made = decide(policy, state, case)
+        again, typed = copy_of(state), copy_of(state)
+        take_in(policy, state, case, case.kind, made, int(case.options[-1]))
+        take_in(policy, again, case, case.kind, made, int(case.options[-1]))
+        if not states.same(state, again):
+            raise broken(policy, SAME_DECISION, f"it learned differently, twice from {case}")
+        option = case.options[case.options == made.option][0]
+        take_in(policy, typed, case, np.uint32(case.kind), Decision(option, *made[1:]), case.options[-1])
+        if not states.same(state, typed):
+            raise broken(policy, PLAIN_NUMBERS, f"they leave different states after {case}")
+
+
+def take_in(policy: Any, state: Any, case: Case, kind: Any, made: Decision, side: Any) -> None:
+    """Learn from a task and observe another option, checked."""
+    change(policy, policy.learn, state, kind, made, case.reward, case.cost, case.rng)
+    before = copy_of(state)
+    change(policy, policy.observe, state, kind, side, case.cost, case.cost, case.rng)
+    for (name, old), (_, new) in zip(states.arrays(before), states.arrays(state), strict=True):
+        if set(name.split(".")) & set(UNMOVED) and old.tobytes() != new.tobytes():
+            raise broken(policy, SIDE, f"{name} went from {old} to {new} in {case}")
+
+
+def decide(policy: Any, state: Any, case: Case) -> Decision:
+    """The decision on a task, checked."""
+    frozen = states.freeze(copy_of(state))
+    for array in (case.options, case.pending):
+        array.flags.writeable = False
+    options = case.options.tolist()
+    arrays = (np.uint32(case.kind), case.options, case.pending, case.rng)
+    plain = (case.kind, options, case.pending.tolist(), case.rng)
+    made, again, other = (
+        decision(policy, attempt(policy, ANY_TASK, policy.choose, frozen, *task), options, case)
+        for task in (arrays, arrays, plain)
+    )
+    if made != other and all(policy.choose(frozen, *arrays) == made for _ in range(20)):
+        raise broken(policy, PLAIN_NUMBERS, f"{made} from NumPy's, {other} from plain ones, for {case}")
+    if not made == again == other:
+        raise broken(policy, SAME_DECISION, f"{made}, {again} and {other} for {case}")
+    judged, again = (
+        decision(policy, attempt(policy, ANY_TASK, policy.judge, frozen, case.kind, made.option), [made.option], case)
+        for _ in range(2)
+    )
+    if judged != again:
+        raise broken(policy, SAME_DECISION, f"judge says {judged} and {again} for {case}")
+    return made
+
+
+def decision(policy: Any, made: Any, options: list[int], case: Case) -> Decision:
+    """A decision in plain numbers, if it is one."""
+    if not isinstance(made, Decision) or made.option not in options:
+        raise broken(policy, DECISION, f"{made!r} where options {options} are on offer, for {case}")
+    plain = Decision(int(made.option), float(made.reward_estimate), float(made.cost_estimate))
+    if not np.isfinite(plain[1:]).all():
+        raise broken(policy, FINITE, f"{made} for {case}")
+    return plain
+
+
+def change(policy: Any, method: Callable[..., Any], state: Any, *task: Any) -> None:
+    """Learn or observe, checked."""
+    before = [(name, array.shape, array.dtype) for name, array in states.arrays(state)]
+    returned = attempt(policy, ANY_TASK, method, state, *task)
+    after = [(name, array.shape, array.dtype) for name, array in states.arrays(state)]
+    if returned is not None or before != after:
+        shown = f"returned {returned!r}" if returned is not None else f"made {before} into {after}"
+        raise broken(policy, IN_PLACE, f"{method.__name__} {shown}")
+    for name, array in states.arrays(state):
+        if not np.isfinite(array).all():
+            raise broken(policy, FINITE, f"{name} is {array} after {method.__name__} with {task}")
+
+
+def check_memory(policy: Any, size: Size) -> None:
+    """A stored state is the same state, whatever else the process has seen since."""
+    tasks = cases(size, 2)
+    state = policy.init(*size)
+    follow(policy, state, tasks[: TASKS // 2])
+    before, stored = copy_of(state), states.to_bytes(state)
+    went = follow(policy, state, tasks[TASKS // 2 :])
+    follow(policy, policy.init(*size), cases(size, 3)[1:])  # a number of tasks that no small cycle divides
+    restored = states.from_bytes(policy, stored, size)
+    if not states.same(restored, before):
+        raise broken(policy, MEMORY, "the state comes back from storage with other bits")
+    again = follow(policy, restored, tasks[TASKS // 2 :])
+    for case, one, other in zip(tasks[TASKS // 2 :], went, again, strict=True):
+        if one != other:
+            raise broken(policy, MEMORY, f"{one}, but {other} after storage, for {case}")
+    if not states.same(state, restored):
+        raise broken(policy, MEMORY, "the stored state learns otherwise than the one it was stored from")
+
+
+def check_growth(policy: Any, size: Size, accepts_more: bool) -> None:
+    """A larger state decides as the old one did, and then takes new kinds and options."""
+    tasks, larger = cases(size, 4), Size(size.kinds + 2, size.options + 3)
+    state = policy.init(*size)
+    follow(policy, state, tasks[: TASKS // 2])
+    grown = states.grow(policy, copy_of(state), *larger)
+    wider = [case._replace(pending=np.append(case.pending, np.zeros(3, np.uint32))) for case in tasks]
+    went, after = follow(policy, state, tasks[TASKS // 2 :]), follow(policy, grown, wider[TASKS // 2 :])
+    for case, one, other in zip(tasks[TASKS // 2 :], went, after, strict=True):
+        if one != other:
+            raise broken(policy, GROWTH, f"{one} with room for {size}, {other} with room for {larger}, for {case}")
+    if accepts_more:
+        try_tasks(policy, grown, larger, cases(larger, 5))
+
+
+def follow(policy: Any, state: Any, tasks: Sequence[Case]) -> list[Decision]:
+    """What a policy decides as it learns."""
+    decisions = []
+    for case in tasks:
+        made = policy.choose(state, case.kind, case.options, case.pending, case.rng)
+        policy.learn(state, case.kind, made, case.reward, case.cost, case.rng)
+        policy.observe(state, case.kind, int(case.options[-1]), case.cost, case.cost, case.rng)
+        decisions.append(Decision(int(made.option), float(made.reward_estimate), float(made.cost_estimate)))
+    return decisions
+
+
+def check_same_bits(policy: Any, problem: Problem, delay: Delay) -> None:
+    """The compiled loop ends with the same totals and the same state."""
+    state, totals = run(policy, problem, delay, "python")
+    try:
+        twin, twin_totals = run(policy, problem, delay, "compiled")
+    except Exception as reason:  # it ran interpreted, so this is numba's doing
+        raise broken(policy, COMPILES, f"{reason}; or check it with compiled=False") from reason
+    if totals.tobytes() != twin_totals.tobytes():
+        shown = dict(zip(TOTALS, zip(totals.tolist(), twin_totals.tolist(), strict=True), strict=True))
+        raise broken(policy, SAME_BITS, f"totals with {delay} (interpreted, compiled): {shown}")
+    for (name, array), (_, other) in zip(states.arrays(state), states.arrays(twin), strict=True):
+        if array.tobytes() != other.tobytes():
+            raise broken(policy, SAME_BITS, f"{name} with {delay}: {array} interpreted, {other} compiled")
+
+
+def run(policy: Any, problem: Problem, delay: Delay, engine: str) -> tuple[Any, Floats]:
+    """The state and the totals after a few tasks."""
+    world, generator = synthetic(problem).world, np.random.default_rng(KEY)
+    size, tasks = (len(problem.kinds), len(problem.options)), 2 * TASKS
+    state, flight, totals = policy.init(*size), new_flight(*size, delay.most), np.zeros(len(TOTALS))
+    block = Block(*world.draw(generator, tasks), delay.draw(generator, tasks))
+    play = engine_for(policy, world, engine)
+    play(policy, state, world, truth_of(problem, solve(problem)), flight, totals, block, 0, tasks, KEY, 0)
+    return state, totals
+
+
+def check_environment(environment: Environment | Drift | Problem) -> None:
+    """Raise `BrokenRule` unless an environment (every stage of it, if it drifts) keeps every rule.
+
+    >>> from worthwhile.problem import two_kinds
+    >>> check_environment(two_kinds())
+    """
+    if isinstance(environment, Problem):
+        environment = synthetic(environment)
+    for _, stage in environment.stages():
+        check_world(stage.problem, stage.world)
+
+
+def check_world(problem: Problem, world: World) -> None:
+    """Every rule about one world and the problem that it claims to be."""
+    missing = [name for name in ("draw", "feedback") if not callable(getattr(world, name, None))]
+    if not (isinstance(world, tuple) and hasattr(world, "_fields")) or missing:
+        raise broken(world, WORLD, f"no method {missing[0]}" if missing else "it is not a NamedTuple")
+    fast = available()
+    count = min(DRAWS if fast else SLOW_DRAWS, ANSWERS // (1 if fast else 64) // len(problem.options))
+    kinds, latents = check_draw(problem, world, max(TASKS, count))
+    check_arrivals(problem, world, kinds)
+    for option in range(len(problem.options)):
+        asked = problem.offered[:, option][kinds]
+        check_answers(problem, world, option, kinds[asked], latents[asked])
+
+
+def check_draw(problem: Problem, world: World, count: int) -> tuple[Indices, Floats]:
+    """Tasks of the right form, the same for the same generator."""
+    (kinds, latents), (kinds_again, latents_again) = (
+        attempt(world, DRAW, world.draw, np.random.default_rng(KEY), count) for _ in range(2)
+    )
+    forms = [(getattr(array, "dtype", None), np.shape(array)) for array in (kinds, latents)]
+    columns = forms[1][1][1:]
+    if forms != [(np.uint32, (count,)), (np.float64, (count, *columns))] or len(columns) != 1:
+        raise broken(world, DRAW, f"(type, shape) of kinds and latents are {forms} for {count} tasks")
+    if kinds.max() >= len(problem.kinds):
+        raise broken(world, DRAW, f"kind {kinds.max()} where there are {len(problem.kinds)} kinds")
+    if kinds.tobytes() != kinds_again.tobytes() or latents.tobytes() != latents_again.tobytes():
+        raise broken(world, SAME_DRAW, "two generators with the same seed drew different tasks")
+    return kinds, latents
+
+
+def check_arrivals(problem: Problem, world: World, kinds: Indices) -> None:
+    """Shares of the kinds within five standard errors; a kind that never arrives, never."""
+    seen, share = np.bincount(kinds, minlength=len(problem.kinds)) / len(kinds), problem.arrival
+    allowed = ERRORS * (np.sqrt(share * (1.0 - share) / len(kinds)) + (share > 0.0) / len(kinds))
+    for kind in np.flatnonzero(np.abs(seen - share) > allowed):
+        shown = (
+            f"kind {problem.kinds[kind]!r}: {seen[kind]:.6g} of {len(kinds)} tasks, the problem says {share[kind]:.6g}"
+        )
+        raise broken(world, ARRIVALS, shown)
+
+
+def check_answers(problem: Problem, world: World, option: int, kinds: Indices, latents: Floats) -> None:
+    """The feedback of one option to the tasks that offer it."""
+    few = answer(world, option, kinds[:TASKS], latents[:TASKS])
+    if few.tobytes() != answer(world, option, kinds[:TASKS], latents[:TASKS]).tobytes():
+        raise broken(world, SAME_DRAW, f"option {problem.options[option]!r} answered the same tasks differently")
+    answers = answer_fast(world, option, kinds, latents) if available() else answer(world, option, kinds, latents)
+    if answers[:TASKS].tobytes() != few.tobytes():
+        raise broken(world, SAME_BITS, f"option {problem.options[option]!r}: {few} and {answers[:TASKS]}")
+    if not np.isfinite(answers).all():
+        row = int(np.argmin(np.isfinite(answers).all(axis=1)))
+        raise broken(
+            world, FEEDBACK, f"{answers[row]} for {where(problem, kinds[row], option)}, latents {latents[row]}"
+        )
+    allowed = problem.cost_noise.family == "gaussian" and problem.cost_noise.sd != 0.0
+    if not allowed and (answers[:, 1] < 0.0).any():
+        row = int(np.argmin(answers[:, 1]))
+        raise broken(world, COSTS, f"cost {answers[row, 1]:g} for {where(problem, kinds[row], option)}")
+    check_means(problem, world, option, kinds, answers)
+
+
+def check_means(problem: Problem, world: World, option: int, kinds: Indices, answers: Floats) -> None:
+    """Means within five standard errors; 25/n of the range on top, so that a rare large value is no offence."""
+    for kind in np.unique(kinds):
+        mine = answers[kinds == kind]
+        for column, (name, means) in enumerate((("reward", problem.reward), ("cost", problem.cost))):
+            values, mean = mine[:, column], means[kind, option]
+            width = np.ptp(values) or np.ptp(answers[:, column])
+            allowed = ERRORS * values.std() / len(values) ** 0.5 + ERRORS**2 * width / len(values) + 1e-9 * abs(mean)
+            if abs(values.mean() - mean) > allowed:
+                shown = f"mean {name} {values.mean():.6g} ± {allowed / ERRORS:.2g}, the problem says {mean:.6g}"
+                raise broken(world, MEANS, f"{where(problem, kind, option)}: {shown} ({len(values)} tasks)")
+
+
+def where(problem: Problem, kind: int, option: int) -> str:
+    """A kind and an option by name."""
+    return f"kind {problem.kinds[kind]!r}, option {problem.options[option]!r}"
+
+
+def feedback(world: World, kind: int, option: int, latent: Floats) -> tuple[float, float]:
+    return world.feedback(kind, option, latent)
+
+
+def answer_all(world: Any, option: int, kinds: Indices, latents: Floats, answers: Floats) -> None:
+    """Reward and cost of one option for every task; compiled like `loop.play`."""
+    for place in range(len(kinds)):
+        reward, cost = feedback(world, kinds[place], option, latents[place])
+        answers[place, 0] = reward
+        answers[place, 1] = cost
+
+
+def answer(world: World, option: int, kinds: Indices, latents: Floats) -> Floats:
+    """The interpreted feedback."""
+    answers = np.empty((len(kinds), 2))
+    attempt(world, FEEDBACK, answer_all, world, option, kinds, latents, answers)
+    return answers
+
+
+def answer_fast(world: World, option: int, kinds: Indices, latents: Floats) -> Floats:
+    """The compiled feedback."""
+    answers = np.empty((len(kinds), 2))
+    try:
+        loop = machine_code(answer_all, {"feedback": type(world).feedback})
+        explained(loop, "any policy", type(world).__name__)(world, option, kinds, latents, answers)
+    except Exception as reason:  # it ran interpreted, so this is numba's doing
+        raise broken(world, COMPILES, str(reason)) from reason
+    return answers
+
+
+def copy_of(state: Any) -> Any:
+    """A state of its own, arrays and all."""
+    return type(state)(*(copy_of(value) if isinstance(value, tuple) else value.copy() for value in state))
+
+
+def attempt(subject: Any, rule: str, method: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a method; an exception of any kind is a broken rule."""
+    try:
+        with np.errstate(all="raise", under="ignore"):
+            return method(*arguments)
+    except Exception as reason:
+        name = getattr(method, "__name__", "it")
+        rule = NO_WRITING if isinstance(reason, ValueError) and "read-only" in str(reason) else rule
+        shown = f"{name} raised {type(reason).__name__}: {reason}; called with {arguments[-5:]}"
+        raise broken(subject, rule, shown) from reason
+
+
+def broken(subject: Any, rule: str, shown: str) -> BrokenRule:
+    """The message: who breaks which rule, and how that shows."""
+    name = subject.__name__ if isinstance(subject, type) else type(subject).__name__
+    return BrokenRule(f"{name} breaks the rule “{rule}”: {shown}")

@@ -104,7 +104,8 @@ def shares(table: Table, arrival: Mapping[str, float] | None) -> Floats:
             if kind not in table.kinds:
                 raise BadTable(f"{table.name}: no kind {kind!r}; {did_you_mean(kind, table.kinds)}")
         return np.array([float(arrival.get(kind, 0.0)) for kind in table.kinds])
-    items = np.unique(np.stack([table.kind, table.item]), axis=1)[0]
+    span = int(table.item.max()) + 1
+    items = np.unique(table.kind * span + table.item) // span
     return np.bincount(items, minlength=len(table.kinds)) / len(items)
 
 
@@ -144,9 +145,11 @@ def read_csv(path: Path) -> dict[str, Any]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             header = next(reader, [])
-            rows = [row for row in reader if row]
+            rows = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as reason:
         raise BadTable(f"{path}: {reason}") from None
+    while rows and not rows[-1]:
+        rows.pop()  # empty lines at the end; anywhere else they would make row numbers wrong
     for line, row in enumerate(rows, 2):
         if len(row) != len(header):
             raise BadTable(f"{path}, row {line}: {len(row)} values for {len(header)} columns")
@@ -205,11 +208,11 @@ def labels(column: Any) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
 
 def is_crossed(kind: npt.NDArray[np.int64], option: npt.NDArray[np.int64], item: npt.NDArray[np.int64]) -> bool:
     """Whether every item has exactly one row for every option of its kind."""
-    triples = np.unique(np.stack([kind, item, option]), axis=1)
-    if triples.shape[1] != len(kind):
+    options, span = int(option.max()) + 1, int(item.max()) + 1
+    if len(np.unique((kind * span + item) * options + option)) != len(kind):
         return False
-    cells = np.unique(triples[[0, 2]], axis=1)[0]
-    items = np.unique(triples[:2], axis=1)[0]
+    cells = np.unique(kind * options + option) // options
+    items = np.unique(kind * span + item) // span
     return int((np.bincount(cells) * np.bincount(items)).sum()) == len(kind)
 
 

@@ -43,7 +43,7 @@ def observe_at(scatter: Scatter, kind: int, option: int, score: float) -> float:
     if scatter.family == GAUSSIAN:
         return mean + spread * score  # type: ignore[no-any-return]
     if scatter.family == BERNOULLI:
-        return 1.0 if score < spread else 0.0
+        return 1.0 if score > -spread else 0.0
     if scatter.family == LOGNORMAL:
         return mean * math.exp(spread * (score - 0.5 * spread))  # type: ignore[no-any-return]
     place = (max(-REACH + 0.0, min(REACH - 1e-9, score)) + REACH) * STEPS
@@ -156,11 +156,13 @@ def drifting(changes: list[tuple[int, Problem]], steps: int = 1) -> Drift:
     """
     if steps < 1:
         raise BadParameter(f"steps = {steps}; a drift needs at least 1")
+    given = Drift([(start, synthetic(problem)) for start, problem in changes])  # checks times and names
     stages: list[tuple[int, Environment]] = []
     for (start, old), (end, new) in pairwise(changes):
-        for step in range(min(steps, end - start)):
-            stages.append((start + (end - start) * step // steps, synthetic(between(old, new, step / steps))))
-    return Drift([*stages, (changes[-1][0], synthetic(changes[-1][1]))])
+        count = min(steps, end - start)
+        for step in range(count):
+            stages.append((start + (end - start) * step // count, synthetic(between(old, new, step / count))))
+    return Drift([*stages, given.changes[-1]])
 
 
 def between(old: Problem, new: Problem, share: float) -> Problem:

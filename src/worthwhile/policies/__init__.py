@@ -98,11 +98,14 @@ def find(name: str) -> Listed:
 
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
-    except ImportError as reason:
-        raise UnknownPolicy(f"policy {name!r}: cannot import {module!r} ({reason})") from None
-    except AttributeError:
-        raise UnknownPolicy(f"policy {name!r}: {module!r} has no {attribute!r}") from None
+        imported = import_module(module)
+    except Exception as reason:  # whatever a module of the user's own may raise
+        raise UnknownPolicy(
+            f"policy {name!r}: cannot import {module!r} ({type(reason).__name__}: {reason})"
+        ) from reason
+    if not hasattr(imported, attribute):
+        raise UnknownPolicy(f"policy {name!r}: {module!r} has no {attribute!r}")
+    found = getattr(imported, attribute)
     if not (isinstance(found, type) and hasattr(found, "_fields") and hasattr(found, "choose")):
         raise UnknownPolicy(
             f"policy {name!r} is not a policy: it must be a NamedTuple class with init, choose, learn …"

@@ -5,11 +5,19 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from worthwhile.coins import DRAWS_PER_GAMMA, LEARNING_DRAW, Rng, beta, uniform
+from worthwhile.coins import DRAWS_PER_GAMMA, LEARNING_DRAW, UNIT_32, Rng, beta, bits
 from worthwhile.decision import NOTHING, Decision
-from worthwhile.learning import new_arms, record
+from worthwhile.learning import Arms, new_arms, record
 from worthwhile.policies.ucb import State
 from worthwhile.state import Indices
+
+
+def toss(policy: Bts, arms: Arms, kind: int, option: int, reward: float, cost: float, rng: Rng, draw: int) -> None:
+    """Turn a reward and a cost into coins and record them; one draw has both, so that 1 000 options find room."""
+    one, other = bits(rng, draw)
+    win = 1.0 if (one + 0.5) * UNIT_32 * policy.reward_max < reward else 0.0
+    spend = 1.0 if (other + 0.5) * UNIT_32 * policy.cost_max < cost else 0.0
+    record(arms, kind, option, win, spend)
 
 
 class Bts(NamedTuple):
@@ -38,12 +46,7 @@ class Bts(NamedTuple):
         return Decision(option, reward * self.reward_max, cost * self.cost_max)
 
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
-        win = 1.0 if uniform(rng, LEARNING_DRAW) * self.reward_max < reward else 0.0
-        spend = 1.0 if uniform(rng, LEARNING_DRAW - 1) * self.cost_max < cost else 0.0
-        record(state.arms, kind, made.option, win, spend)
+        toss(self, state.arms, kind, made.option, reward, cost, rng, LEARNING_DRAW)
 
     def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
-        draw = LEARNING_DRAW - 2 * (1 + option)
-        win = 1.0 if uniform(rng, draw) * self.reward_max < reward else 0.0
-        spend = 1.0 if uniform(rng, draw - 1) * self.cost_max < cost else 0.0
-        record(state.arms, kind, option, win, spend)
+        toss(self, state.arms, kind, option, reward, cost, rng, LEARNING_DRAW - 1 - option)

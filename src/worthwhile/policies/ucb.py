@@ -31,10 +31,11 @@ class RewardUcb(NamedTuple):
         best, best_score = NOTHING, -math.inf
         for option in options:
             pulls = arms.pulls[kind, option]
-            width = self.noise * confidence_width(pulls, self.horizon) if pulls > 0.0 else math.inf
-            score = arms.mean_reward[kind, option] + width
+            width = self.noise * confidence_width(pulls, self.horizon) if pulls > 0.0 else 0.0
+            reward = arms.mean_reward[kind, option] + width
+            score = reward if pulls > 0.0 else math.inf
             if score > best_score:
-                best, best_score = Decision(option, score, arms.mean_cost[kind, option]), score
+                best, best_score = Decision(option, reward, arms.mean_cost[kind, option]), score
         return best
 
     def judge(self, state: State, kind: int, option: int) -> Decision:

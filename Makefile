@@ -1,0 +1,70 @@
+# On a machine with Python 3.11 or newer and make, nothing else is needed: every target builds what it stands on.
+# Another Python:  make test PYTHON=python3.12
+
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= 2
+
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check
+CHECKED := src tests benchmarks examples
+TESTS   := $(BIN)/pytest -n $(WORKERS)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick lint bench soak clean
+
+help:  ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a table and results/demo.png (two minutes)
+	@echo "Twenty policies, twenty runs of 30 000 tasks each. The first time, every policy is compiled: about a minute."
+	$(BIN)/worthwhile simulate seven-kinds --policy all --tasks 30000 --runs 20 --progress \
+	  --plot results/demo.png --out results/demo.csv
+	@echo
+	@echo "The figure is results/demo.png, the numbers behind it are results/demo.csv."
+	@echo "Next: write down your own problem (docs/problems.md) and run"
+	@echo "  $(BIN)/worthwhile solve problem.toml"
+	@echo "  $(BIN)/worthwhile simulate problem.toml --plot mine.png"
+
+test: lint $(VENV)/.installed-dev  ## Check everything: lint, types, layers, all tests with coverage
+	$(TESTS) --cov --cov-report=term
+
+quick: $(VENV)/.installed-dev  ## The core tests, under two minutes
+	$(TESTS) -q -m "not slow"
+
+lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md), under ten minutes
+	$(BIN)/python benchmarks/regret.py
+	$(BIN)/python benchmarks/speed.py
+
+soak: $(VENV)/.installed-dev  ## All tests with many more examples, then the benchmarks; for a night
+	HYPOTHESIS_PROFILE=soak $(TESTS)
+	$(MAKE) bench
+
+clean:  ## Remove the environment, the caches and everything built
+	rm -rf $(VENV) build dist results .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "worthwhile needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | head -n 1)."; \
+	  echo "Name another: make $(or $(MAKECMDGOALS),demo) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.created pyproject.toml
+	@echo "Installing worthwhile and its extras into $(VENV) …"
+	@$(PIP) install --quiet --editable '.[all]'
+	@touch $@
+
+# dependency groups need pip 25.1, newer than the one that older Pythons bring along
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "Installing the development tools into $(VENV) …"
+	@$(PIP) install --quiet --upgrade 'pip>=25.1'
+	@$(PIP) install --quiet --group dev
+	@touch $@

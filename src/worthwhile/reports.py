@@ -1,0 +1,276 @@
+"""What the commands say: facts as plain dictionaries, ready for JSON, and the same facts as tables for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from worthwhile.optimum import Choice, Optimum, bounds_of, gap, solve, theorem_bound
+from worthwhile.policies import DEFAULT, LIST, Known, Listed
+from worthwhile.problem import Problem
+from worthwhile.results import Results, provenance
+
+Facts = dict[str, Any]
+MOST_KINDS = 40  # more rows than this are for --json
+
+
+def problem_facts(problem: Problem, tasks: int) -> Facts:
+    """θ*, the best option of every kind, what the obvious rules lose, and what the theorem promises."""
+    best = solve(problem)
+    bound = theorem_bound(problem, tasks) if bounds_of(problem).reward_min >= 0.0 else None
+    return {
+        "problem": problem.name,
+        "units": units(problem),
+        "best_ratio": best.ratio,
+        "reward_per_task": best.reward,
+        "cost_per_task": best.cost,
+        "kinds": [kind_facts(problem, best, row) for row in range(len(problem.kinds))],
+        "rules": rules(problem, best),
+        "degenerate": best.degenerate,
+        "advice": best.advice,
+        "bound": bound and {"tasks": tasks, "gap": bound.gap, "regret": bound.regret},
+        "provenance": provenance({}),
+    }
+
+
+def units(problem: Problem) -> Facts:
+    """The units that a problem gives its numbers."""
+    return {"reward": problem.reward_unit, "cost": problem.cost_unit, "ratio": problem.ratio_unit}
+
+
+def kind_facts(problem: Problem, best: Optimum, row: int) -> Facts:
+    """One kind: how often it arrives, what to take, and what every option of it brings, costs and loses."""
+    offered = np.flatnonzero(problem.offered[row]).tolist()
+    return {
+        "kind": problem.kinds[row],
+        "arrival": float(problem.arrival[row]),
+        "best_option": problem.options[best.best[row]],
+        "greedy_option": problem.options[best.greedy[row]],
+        "options": {
+            problem.options[column]: {
+                "reward": float(problem.reward[row, column]),
+                "cost": float(problem.cost[row, column]),
+                "regret": float(best.gaps[row, column]),
+            }
+            for column in offered
+        },
+    }
+
+
+def rules(problem: Problem, best: Optimum) -> dict[str, Facts]:
+    """What one would do without learning a price, and the share of the optimum that it loses."""
+    offered = problem.offered
+    cheapest = np.argmin(np.where(offered, problem.cost, np.inf), axis=1)
+    found = {
+        "per-kind greedy": rule(problem, best, best.greedy, best.greedy_ratio),
+        "cheapest option": rule(problem, best, cheapest, best.cheapest_ratio),
+    }
+    if best.single is not None and best.single_ratio is not None:
+        single = np.where(offered[:, best.single], best.single, np.argmax(offered, axis=1))
+        name = {"option": problem.options[best.single]}
+        found["best single option"] = name | rule(problem, best, single, best.single_ratio)
+    return found
+
+
+def rule(problem: Problem, best: Optimum, choice: Choice, ratio: float) -> Facts:
+    """A rule's long-run reward per cost, and the share of the optimum that it loses."""
+    regret = float(problem.arrival @ best.gaps[np.arange(len(problem.kinds)), choice])
+    return {"ratio": ratio, "loss": float(best.loss(regret, 1.0)) if best.ratio else math.nan}
+
+
+def bound_text(bound: Facts | None) -> str:
+    """What the paper's theorem says of DOL-RM here."""
+    if bound is None:
+        return "The theorem's proof needs rewards of 0 or more; it says nothing here."
+    return (
+        f"After {bound['tasks']:,} tasks the theorem promises DOL-RM a ratio at most {bound['gap']:.4g} below θ*\n"
+        f"(regret R(T) at most {bound['regret']:,.0f}), for noise with σ ≤ ½."
+    )
+
+
+def problem_text(facts: Facts) -> str:
+    """The answer to `worthwhile solve`."""
+    unit, kinds, bound = facts["units"], facts["kinds"], facts["bound"]
+    reward = amount(facts["reward_per_task"], unit["reward"] or "reward")
+    cost = amount(facts["cost_per_task"], unit["cost"] or "cost")
+    more = [f"… and {len(kinds) - MOST_KINDS} more kinds; --json lists them all"] if len(kinds) > MOST_KINDS else []
+    parts = [
+        f"{facts['problem']}: at best θ* = {amount(facts['best_ratio'], unit['ratio'])} ({reward} for {cost} a task)",
+        "\n".join([kinds_table(kinds[:MOST_KINDS], unit), *more]),
+        rules_table(facts),
+        bound_text(bound),
+        *(f"Advice: {words}" for words in facts["advice"]),
+    ]
+    return "\n\n".join(parts)
+
+
+def kinds_table(kinds: Sequence[Facts], unit: Facts) -> str:
+    """One row per kind: the best option, and the greedy one where it differs."""
+    rows = []
+    for kind in kinds:
+        best = kind["options"][kind["best_option"]]
+        same = kind["greedy_option"] == kind["best_option"]
+        shown = [f"{100 * kind['arrival']:.4g} %", *(digits(best[name]) for name in ("reward", "cost"))]
+        shown.append(digits(best["reward"] / best["cost"]))
+        rows.append([kind["kind"], kind["best_option"], *shown, "same" if same else kind["greedy_option"]])
+    head = ["arrival", titled("reward", unit["reward"]), titled("cost", unit["cost"]), titled("ratio", unit["ratio"])]
+    return table(["kind", "best option", *head, "greedy would take"], rows, left=(0, 1, 6))
+
+
+def rules_table(facts: Facts) -> str:
+    """The optimum beside the obvious rules, best first."""
+    rows = [["optimum θ*", digits(facts["best_ratio"]), "–"]]
+    for name, found in sorted(facts["rules"].items(), key=lambda item: -item[1]["ratio"]):
+        label = f"{name} ({found['option']})" if "option" in found else name
+        rows.append([label, digits(found["ratio"]), percent(found["loss"])])
+    return table(["rule", titled("ratio", facts["units"]["ratio"]), "loses"], rows)
+
+
+def results_facts(results: Results) -> Facts:
+    """What every policy achieved by the last task, best first."""
+    names = ("expected_ratio", "ratio", "loss", "regret")
+    means, errors = ({name: read(name) for name in names} for read in (results.mean, results.error))
+    sums = (results.measure(name)[:, :, -1] for name in ("expected_reward", "expected_cost"))
+    gaps = dict(zip(results.policies, gap(results.best.ratio, *sums).tolist(), strict=True))
+    best_first = sorted(results.policies, key=means["regret"].__getitem__)
+    return {
+        "problem": results.problem.name,
+        "units": units(results.problem),
+        "tasks": int(results.marks[-1]),
+        "runs": len(results.runs),
+        "interrupted": results.interrupted,
+        "best_ratio": results.best.ratio,
+        "rules": rules(results.problem, results.best),
+        "advice": results.best.advice,
+        "policies": [
+            {"policy": policy}
+            | {name: means[name][policy] for name in names}
+            | {f"{name}_error": errors[name][policy] for name in names}
+            | {"gap": gaps[policy]}
+            for policy in best_first
+        ],
+        "provenance": results.provenance,
+    }
+
+
+def results_text(facts: Facts) -> str:
+    """The answer to `worthwhile simulate` and `worthwhile replay`."""
+    unit, rules = facts["units"], facts["rules"]
+    rows = []
+    for found in facts["policies"]:
+        ratios = [digits(found[name]) for name in ("expected_ratio", "ratio")]
+        lost = rounded(100 * found["loss"], 100 * found["loss_error"])
+        rows.append([found["policy"], *ratios, *lost, *rounded(found["regret"], found["regret_error"])])
+    head = [titled("ratio", unit["ratio"]), "realised", "lost %", "±", titled("regret", unit["reward"]), "±"]
+    greedy = rules["per-kind greedy"]
+    return "\n".join(
+        [
+            f"{facts['problem']}: {facts['tasks']:,} tasks × {facts['runs']:,} runs\n",
+            table(["policy", *head], rows),
+            f"\noptimum θ* = {amount(facts['best_ratio'], unit['ratio'])}; "
+            f"per-kind greedy {digits(greedy['ratio'])} (loses {percent(greedy['loss'])})",
+            "ratio: of the chosen options' means; realised: of what was drawn; lost: share of the optimum; "
+            "±: standard error",
+            *(f"Advice: {words}" for words in facts["advice"]),
+        ]
+    )
+
+
+def policies_facts() -> Facts:
+    """Every policy on the list: what it does, what simulations tell it, what can be set."""
+    listed = [
+        {
+            "policy": name,
+            "summary": one.summary,
+            "default": name == DEFAULT,
+            "told": told(one),
+            "parameters": knobs(one),
+        }
+        for name, one in LIST.items()
+    ]
+    return {"policies": listed, "provenance": provenance({})}
+
+
+def told(listed: Listed) -> list[str]:
+    """The parameters that simulations fill in with the truth."""
+    fields, defaults = listed.type._fields, listed.type._field_defaults
+    return [name for name in fields if name in Known._fields and name not in defaults]
+
+
+def knobs(listed: Listed) -> Facts:
+    """The parameters that have a default, with it."""
+    return {**listed.type._field_defaults, **listed.preset}
+
+
+def policies_text(facts: Facts) -> str:
+    """The answer to `worthwhile policies`."""
+    width = max(len(one["policy"]) for one in facts["policies"])
+    lines = []
+    for one in facts["policies"]:
+        lines.append(f"{one['policy']:<{width}}  {one['summary']}")
+        if one["told"]:
+            lines.append(f"{'':<{width}}    told: {', '.join(one['told'])}")
+        if one["parameters"]:
+            shown = (f"{name}={setting(name, value)}" for name, value in one["parameters"].items())
+            lines.append(f"{'':<{width}}    may be set: {', '.join(shown)}")
+    return "\n".join(
+        [*lines, "", "told: simulations fill these in with the truth about the problem, unless you set them too."]
+    )
+
+
+def setting(name: str, value: Any) -> str:
+    """A default as one would write it."""
+    return "<the first>" if name == "option" else str(value).lower()
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Columns in line: numbers to the right, those in `left` to the left."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = (
+        "  ".join(
+            cell.ljust(width) if place in left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [head, ["─" * width for width in widths], *rows]
+    )
+    return "\n".join(lines)
+
+
+def titled(name: str, unit: str) -> str:
+    """A column's heading with its unit."""
+    return f"{name} ({unit})" if unit else name
+
+
+def amount(value: float, unit: str) -> str:
+    """A number with its unit."""
+    return f"{digits(value)} {unit}".rstrip()
+
+
+def digits(value: float) -> str:
+    """A number to five digits, zeros included: columns of them line up."""
+    return f"{value:#.5g}".rstrip(".")
+
+
+def percent(share: float) -> str:
+    """A share in per cent, three digits."""
+    return "–" if math.isnan(share) else f"{100 * share:.3g} %"
+
+
+def rounded(value: float, error: float) -> tuple[str, str]:
+    """A mean to the two leading digits of its error, and that error."""
+    if not (math.isfinite(error) and error > 0.0):
+        return f"{value:.4g}", "–" if math.isnan(error) else f"{error:.2g}"
+    decimals = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:.{decimals}f}", f"{error:.{decimals}f}"
+
+
+def for_json(value: Any) -> Any:
+    """The facts with null where a number is not finite: JSON has no word for it."""
+    if isinstance(value, dict):
+        return {name: for_json(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [for_json(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

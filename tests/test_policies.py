@@ -1,0 +1,205 @@
+"""Policies against their formulas, recomputed in other ways; and the default on inputs that break naive code."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference import least_evidence_on_a_grid
+from worthwhile import policies
+from worthwhile.coins import Rng
+from worthwhile.decision import arrive, contribute, new_plug_in, settle
+from worthwhile.environments import synthetic
+from worthwhile.optimum import solve
+from worthwhile.policies import known, make
+from worthwhile.policies.imed import least_evidence
+from worthwhile.policies.omega_ucb import omega, spread
+from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
+from worthwhile.simulator import simulate
+
+sizes = st.floats(-6.0, 6.0).map(lambda power: 10.0**power)
+
+
+@settings(max_examples=300)
+@given(delta=sizes, nu=sizes, kappa=sizes, positive=st.booleans())
+def test_the_closed_form_of_imeds_evidence_is_the_smallest_anywhere(
+    delta: float, nu: float, kappa: float, positive: bool
+) -> None:
+    expected = least_evidence_on_a_grid(delta, nu, kappa, positive)
+    assert least_evidence(delta, nu, kappa, positive) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@given(
+    mean=st.floats(0.0, 1.0), pulls=st.integers(1, 10_000), z=st.floats(0.01, 4.0), eta=st.floats(0.01, 1.0),
+    low=st.floats(-2.0, 2.0), span=st.floats(0.1, 10.0),
+)  # fmt: skip
+def test_omega_bounds_solve_their_defining_equation(
+    mean: float, pulls: int, z: float, eta: float, low: float, span: float
+) -> None:
+    high, x = low + span, low + mean * span
+    for bound in omega(x, float(pulls), eta * z * z, low, high):
+        room = max(0.0, (high - bound) * (bound - low))
+        assert abs(x - bound) == pytest.approx(z * math.sqrt(eta * room / pulls), abs=1e-6 * span)
+        assert low - 1e-9 * span <= bound <= high + 1e-9 * span
+    lower, upper = omega(x, float(pulls), eta * z * z, low, high)
+    assert lower <= x + 1e-9 * span
+    assert upper >= x - 1e-9 * span
+
+
+def test_omega_star_narrows_its_bounds_only_when_it_has_seen_enough() -> None:
+    squares = 29 * 0.01  # a sample variance of 0.01, of at most 30/29 · 0.25
+    assert spread(29.0, 0.5, squares, 0.0, 1.0, adaptive=True) == 1.0
+    assert spread(30.0, 0.5, squares, 0.0, 1.0, adaptive=False) == 1.0
+    assert spread(30.0, 0.5, squares, 0.0, 1.0, adaptive=True) == pytest.approx(0.01 / (30 / 29 * 0.25))
+
+
+def drive(policy: Any, problem: Problem, tasks: int, seed: int = 3) -> tuple[Any, np.ndarray]:
+    """The state and the number of pulls of every (kind, option) after some tasks, interpreted."""
+    world, size = synthetic(problem).world, problem.reward.shape
+    kinds, latents = world.draw(np.random.default_rng(seed), tasks)
+    offers = [np.flatnonzero(row).astype(np.uint32) for row in problem.offered]
+    state, pulls, pending = policy.init(*size), np.zeros(size), np.zeros(size[1], np.uint32)
+    for place, kind in enumerate(kinds):
+        made = policy.choose(state, kind, offers[kind], pending, Rng(1, place + 1))
+        assert math.isfinite(made.reward_estimate)
+        assert math.isfinite(made.cost_estimate)
+        policy.learn(state, kind, made, *world.feedback(kind, made.option, latents[place]), Rng(1, place + 1))
+        pulls[kind, made.option] += 1
+    return state, pulls
+
+
+def same_for_all(pairs: dict[str, tuple[float, float]], kinds: int = 2, **settings: Any) -> Problem:
+    """Every kind offers the same."""
+    return Problem.of({f"s{kind}": (1.0 / kinds, pairs) for kind in range(kinds)}, **settings)
+
+
+SILENT = {"reward_noise": Noise(sd=0.0), "cost_noise": Noise(sd=0.0)}
+ODD_PROBLEMS = {
+    "no noise at all": same_for_all({"a": (1.0, 1.0), "b": (2.0, 1.5), "c": (0.5, 3.0)}, **SILENT),
+    "all options equal": same_for_all({"a": (1.0, 1.0), "b": (1.0, 1.0), "c": (1.0, 1.0)}, **SILENT),
+    "one option": same_for_all({"a": (1.0, 1.0)}),
+    "no rewards": same_for_all({"a": (0.0, 1.0), "b": (0.0, 2.0)}, **SILENT),
+    "losses only": same_for_all({"a": (-1.0, 1.0), "b": (-2.0, 0.5), "c": (-0.1, 4.0)}),
+    "losses without noise": same_for_all({"a": (-1.0, 1.0), "b": (-2.0, 0.5)}, **SILENT),
+    "costs over twelve orders": same_for_all(
+        {"a": (1.0, 1e-6), "b": (1.0, 1.0), "c": (2.0, 1e6)}, cost_noise=Noise("lognormal", cv=0.3)
+    ),
+    "costs that are often negative": same_for_all({"a": (1.0, 0.1), "b": (2.0, 0.1)}, cost_noise=Noise(sd=5.0)),
+}
+
+
+@pytest.mark.parametrize("name", list(ODD_PROBLEMS))
+def test_the_default_tries_everything_and_stays_finite_on(name: str) -> None:
+    problem = ODD_PROBLEMS[name]
+    policy: Any = make(policies.DEFAULT, known(problem, 300))
+    state, pulls = drive(policy, problem, 300)
+    assert (pulls[problem.offered] > 0).all()
+    assert np.isfinite(state.plug_in.ratio).all()
+    result = simulate(problem, [policies.DEFAULT], tasks=300, runs=2, threads=1)
+    assert np.isfinite(result.curves).all()
+
+
+def test_the_default_meets_every_kind_once_without_stumbling() -> None:
+    problem = same_for_all({"a": (1.0, 1.0), "b": (2.0, 1.5)}, kinds=60)
+    _, pulls = drive(make(policies.DEFAULT, known(problem, 60)), problem, 60)
+    assert pulls.sum() == 60
+
+
+def test_the_default_does_not_depend_on_the_units() -> None:
+    problem = seven_kinds()
+    larger = Problem(
+        "larger", problem.kinds, problem.options, problem.arrival, problem.reward * 1024, problem.cost / 4096,
+        Noise(sd=1024.0), Noise(sd=1 / 4096),
+    )  # fmt: skip
+    policy = make(policies.DEFAULT, known(problem, 2000))
+    assert np.array_equal(drive(policy, problem, 2000)[1], drive(policy, larger, 2000)[1])
+
+
+def test_the_default_learns_what_greedy_never_does() -> None:
+    result = simulate(two_kinds(0.8), [policies.DEFAULT, "kind-greedy"], tasks=20_000, runs=10, seed=8)
+    regret = result.mean("regret")
+    assert regret[policies.DEFAULT] < 400
+    assert regret["kind-greedy"] > 1000
+
+
+def test_the_plug_in_ratio_is_dinkelbachs_fixed_point() -> None:
+    problem = seven_kinds()
+    best = solve(problem)
+    plug_in = new_plug_in(len(problem.kinds))
+    for kind in np.random.default_rng(0).choice(len(problem.kinds), size=500, p=problem.arrival):
+        for refreshed in (kind, arrive(plug_in, kind)):
+            offered = np.flatnonzero(problem.offered[refreshed])
+            scores = problem.reward[refreshed, offered] - plug_in.ratio[0] * problem.cost[refreshed, offered]
+            option = offered[np.argmax(scores)]
+            contribute(plug_in, refreshed, problem.reward[refreshed, option], problem.cost[refreshed, option])
+        settle(plug_in)
+    seen = Problem("seen", problem.kinds, problem.options, plug_in.arrivals / 500, problem.reward, problem.cost)
+    assert plug_in.arrivals.sum() == 500
+    assert plug_in.ratio[0] == pytest.approx(solve(seen).ratio, rel=1e-9)
+    assert plug_in.ratio[0] == pytest.approx(best.ratio, rel=0.1)
+
+
+def test_the_running_ratio_is_all_reward_over_all_cost() -> None:
+    problem = two_kinds(0.8)
+    state, _ = drive(make("running-ratio-dol", known(problem, 500)), problem, 500)
+    arms = state.arms
+    reward, cost = (arms.pulls * arms.mean_reward).sum(), (arms.pulls * arms.mean_cost).sum()
+    assert state.ratio[0] == pytest.approx(reward / cost, rel=1e-9)
+
+
+def test_explore_first_tries_every_option_before_any_twice() -> None:
+    problem = same_for_all({"a": (0.1, 2.0), "b": (3.0, 1.0), "c": (0.2, 2.0)}, kinds=1, **SILENT)
+    policy: Any = make("dol-rm,explore_first=true", known(problem, 100))
+    assert drive(policy, problem, 3)[1].tolist() == [[1, 1, 1]]
+    pending = np.array([0, 1, 0], np.uint32)
+    assert policy.choose(policy.init(1, 3), 0, np.array([1, 2], np.uint32), pending, Rng(0, 1)).option == 2
+
+
+def test_the_oracle_and_the_optimum_lose_next_to_nothing() -> None:
+    result = simulate(two_kinds(0.8), ["oracle", "optimum", "random-option"], tasks=5000, runs=4, seed=2)
+    regret = result.mean("regret")
+    assert regret["optimum"] == 0.0
+    assert 0.0 < regret["oracle"] < 10.0
+    assert regret["random-option"] > 200.0
+
+
+def test_ratio_policies_settle_on_the_greedy_option_and_reward_policies_on_the_dear_one() -> None:
+    names = ["ratio-ucb", "ratio-ts", "omega-ucb", "m-ucb", "b-greedy", "reward-ucb", "reward-ts"]
+    result = simulate(two_kinds(0.8), names, tasks=20_000, runs=2, seed=4)
+    always_greedy = 20_000 * 0.2 * 0.6  # every task of the second kind loses 0.6
+    for name, regret in result.mean("regret").items():
+        assert 0.8 * always_greedy < regret < 1.05 * always_greedy, name
+
+
+def test_the_fixed_option_is_taken_where_it_is_on_offer() -> None:
+    problem = two_kinds(0.8)
+    _, pulls = drive(make("fixed-option,option=a2", known(problem, 200)), problem, 200)
+    assert pulls[0].tolist() == [pulls[0].sum(), 0]
+    assert pulls[1].tolist() == [0, pulls[1].sum()]
+
+
+def test_the_random_option_is_fair() -> None:
+    problem = same_for_all({"a": (1.0, 1.0), "b": (1.0, 1.0), "c": (1.0, 1.0)}, kinds=1)
+    _, pulls = drive(make("random-option", known(problem, 3000)), problem, 3000)
+    assert np.abs(pulls - 1000).max() < 5 * math.sqrt(3000 * 2 / 9)
+
+
+def test_bernoulli_posteriors_count_coins_of_the_right_bias() -> None:
+    problem = same_for_all({"a": (0.3, 0.8)}, kinds=1, reward_noise=Noise(sd=0.0), cost_noise=Noise(sd=0.0))
+    told = known(problem, 4000)._replace(reward_max=1.0, cost_max=1.0)
+    state, _ = drive(make("bts", told), problem, 4000)
+    assert abs(state.arms.mean_reward[0, 0] - 0.3) < 5 * math.sqrt(0.21 / 4000)
+    assert abs(state.arms.mean_cost[0, 0] - 0.8) < 5 * math.sqrt(0.16 / 4000)
+
+
+def test_waiting_tasks_spread_the_default_over_the_options() -> None:
+    policy: Any = make(policies.DEFAULT, known(two_kinds(), 100))
+    state, pending, options = policy.init(1, 4), np.zeros(4, np.uint32), np.arange(4, dtype=np.uint32)
+    for task in range(1, 41):
+        pending[policy.choose(state, 0, options, pending, Rng(5, task)).option] += 1
+    assert pending.tolist() == [10, 10, 10, 10]
