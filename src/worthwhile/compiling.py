@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from worthwhile.errors import CannotCompile, MissingExtra
@@ -81,15 +81,26 @@ def build(
 
 def callees(function: FunctionType, replace: Replacements) -> Iterator[tuple[str, FunctionType, Replacements]]:
     """The module-level functions that a function names, and what to replace in them: the same, within its module."""
-    for name in globals_read(function.__code__):
-        value = replace.get(name, function.__globals__.get(name))
+    for name, found in sorted(globals_read(function).items()):
+        value = replace.get(name, found)
         if isinstance(value, FunctionType):
             yield name, value, replace if value.__globals__ is function.__globals__ else {}
 
 
-def globals_read(code: CodeType) -> list[str]:
-    """The global names that a function's code reads."""
-    return sorted({step.argval for step in dis.get_instructions(code) if step.opname == "LOAD_GLOBAL"})
+def globals_read(function: FunctionType) -> dict[str, Any]:
+    """The globals that a function reads and their values, those of a module it names (`module.name`) included."""
+    values: dict[str, Any] = {}
+    name, value = "", None
+    for step in dis.get_instructions(function.__code__):
+        if step.opname == "LOAD_GLOBAL":
+            name, value = step.argval, function.__globals__.get(step.argval)
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, ModuleType):
+            name, value = f"{name}.{step.argval}", getattr(value, step.argval, None)
+        else:
+            value = None
+        if value is not None and not isinstance(value, ModuleType):
+            values[name] = value
+    return values
 
 
 def plain(function: Callable[..., Any]) -> FunctionType:
@@ -120,12 +131,19 @@ def parts(function: FunctionType, replace: Replacements, seen: set[Any]) -> Iter
     yield f"{function.__module__}.{function.__qualname__}{function.__defaults__}{code_text(function.__code__)}"
     for _, callee, inherited in callees(function, replace):
         yield from parts(callee, inherited, seen)
-    for name in globals_read(function.__code__):
-        value = function.__globals__.get(name)
-        if isinstance(value, bool | int | float | tuple):
-            yield f"{name}={value!r}"
-        elif isinstance(value, type):
-            yield f"{name}={getattr(value, '_fields', value.__qualname__)}"
+    for name, value in sorted(globals_read(function).items()):
+        yield f"{name}={value_text(value)}"
+        if isinstance(getattr(value, "py_func", None), FunctionType):  # machine code of the user's own
+            yield from parts(value.py_func, {}, seen)
+
+
+def value_text(value: Any) -> str:
+    """What a constant is to machine code: its bits if it is an array, its fields if it is a class."""
+    if isinstance(value, type):
+        return f"{value.__qualname__} {getattr(value, '_fields', '')}"
+    if hasattr(value, "tobytes"):
+        return f"{value.dtype} {value.shape} {value.tobytes().hex()}"
+    return repr(value) if isinstance(value, bool | int | float | complex | str | tuple) else type(value).__name__
 
 
 def code_text(code: CodeType) -> str:
