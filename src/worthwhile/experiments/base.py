@@ -1,0 +1,97 @@
+"""What an experiment is: constants and a `run` that turns them into data, figures, words and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from worthwhile.environments.base import Drift, Environment
+from worthwhile.policies import Policy
+from worthwhile.problem import Problem
+from worthwhile.results import Results
+from worthwhile.simulator import simulate
+
+T = TypeVar("T")
+Columns = Mapping[str, Sequence[Any]]
+
+REPRODUCED = "reproduced"
+NOT_REPRODUCED = "not reproduced"
+DEPENDS = "depends on what the paper leaves open"
+OURS = "beyond the paper"
+
+
+class Scale(NamedTuple):
+    """How much work an experiment may take, and what its random numbers start from."""
+
+    quick: bool = False
+    seed: int = 0
+    tables: Path | None = None  # a folder of recorded tables
+    progress: bool | None = None
+
+    def pick(self, quick: T, full: T) -> T:
+        """One of two constants."""
+        return quick if self.quick else full
+
+    def simulate(
+        self,
+        world: Environment | Drift | Problem,
+        policies: Sequence[str] | Mapping[str, str | Policy],
+        tasks: int,
+        runs: int,
+        **settings: Any,
+    ) -> Results:
+        """`worthwhile.simulate` with this seed; Ctrl-C stops the experiment, not only the simulation."""
+        given = {"seed": self.seed, "progress": self.progress, **settings}
+        results = simulate(world, policies, tasks=tasks, runs=runs, **given)
+        if results.interrupted:
+            raise KeyboardInterrupt
+        return results
+
+
+class Claim(NamedTuple):
+    """Something that the paper or we say, what this run says of it, and the numbers that show it."""
+
+    claim: str
+    verdict: str
+    evidence: str
+
+
+class Outcome(NamedTuple):
+    """What an experiment found."""
+
+    words: str  # a short paragraph; every number in it comes from this run
+    data: Mapping[str, Columns]  # by the name of the CSV file, without its ending
+    figures: Mapping[str, Any]  # matplotlib figures, by the name of their files
+    claims: Sequence[Claim] = ()
+
+
+class Experiment(NamedTuple):
+    """One figure or table: its name on the command line, its title in the report, and how to make it."""
+
+    name: str
+    title: str
+    run: Callable[[Scale], Outcome]
+
+
+def tidy(results: Results, measures: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """Mean and standard error over runs of some measures: one row per policy and mark."""
+    runs, policies, marks = results.curves.shape[:3]
+    table: dict[str, Sequence[Any]] = {
+        "policy": [policy for policy in results.policies for _ in range(marks)],
+        "tasks": np.tile(results.marks, policies).tolist(),
+        "runs": [runs] * (policies * marks),
+    }
+    for name in measures:
+        values = results.measure(name)
+        error = values.std(axis=0, ddof=1) / np.sqrt(runs) if runs > 1 else np.zeros(values.shape[1:])
+        table[name] = values.mean(axis=0).ravel().tolist()
+        table[f"{name}_error"] = error.ravel().tolist()
+    return table
+
+
+def plus_minus(mean: float, error: float, digits: int = 3) -> str:
+    """A number with its standard error, for words and evidence."""
+    return f"{mean:.{digits}g} ± {error:.2g}"
