@@ -71,8 +71,8 @@ def words(results: Results) -> str:
     headroom = 100.0 * (1.0 - best.greedy_ratio / best.ratio)
     return (
         f"The optimum is θ* = {best.ratio:.6g}; always taking the best ratio of each kind reaches "
-        f"{best.greedy_ratio:.6g}, so the whole headroom is {headroom:.2g} %. The paper does not say what its UCB and TS "
-        "maximise: both readings, reward and ratio, are shown. Bands: ± one standard deviation over runs."
+        f"{best.greedy_ratio:.6g}, so the whole headroom is {headroom:.2g} %. The paper does not say what its UCB and "
+        "TS maximise: both readings, reward and ratio, are shown. Bands: ± one standard deviation over runs."
     )
 
 
