@@ -39,8 +39,8 @@ lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md), under ten minutes
-	$(BIN)/python benchmarks/regret.py
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/regret.py $(if $(TABLES),--tables $(TABLES))
+	$(BIN)/python benchmarks/speed.py --no-fail
 
 soak: $(VENV)/.installed-dev  ## All tests with many more examples, then the benchmarks; for a night
 	HYPOTHESIS_PROFILE=soak $(TESTS)

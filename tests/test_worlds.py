@@ -30,7 +30,7 @@ def sample(problem: Problem, option: int) -> np.ndarray:
 
 
 NOISES = [
-    *(Noise(), Noise(sd=0.3), Noise(cv=0.5), Noise(sd=0.0), Noise("bernoulli")),
+    *(Noise(), Noise(sd=0.3), Noise(cv=0.5), Noise(sd=0.0), Noise("bernoulli"), Noise("generalised-bernoulli")),
     *(Noise("beta", sd=0.1), Noise("beta", cv=0.3), Noise("gamma", sd=0.2), Noise("gamma", cv=1.6)),
     *(Noise("lognormal", sd=0.2), Noise("lognormal", cv=0.8)),
 ]
@@ -60,6 +60,27 @@ def test_observations_stay_where_their_family_lives() -> None:
     assert costs.min() > 0.0
 
 
+@pytest.mark.parametrize("mean", [0.0, 0.01, 0.3, 0.5, 0.9, 1.0])
+def test_generalised_bernoulli_observations_are_shares_of_wins_in_four_tosses(mean: float) -> None:
+    offers = {"quarters": (mean, 1.0)}
+    problem = Problem.of({"x": (1.0, offers)}, reward_noise=Noise("generalised-bernoulli"), cost_noise=Noise(sd=0.0))
+    seen = Counter(sample(problem, 0)[:, 0].tolist())
+    assert set(seen) <= {0.0, 0.25, 0.5, 0.75, 1.0}
+    for wins in range(5):
+        chance = math.comb(4, wins) * mean**wins * (1.0 - mean) ** (4 - wins)
+        error = math.sqrt(chance * (1.0 - chance) / COUNT)
+        assert abs(seen[wins / 4] / COUNT - chance) <= 5 * error
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "generalised-bernoulli"])
+def test_observations_of_a_discrete_family_rise_with_their_latent(family: str) -> None:
+    world = synthetic(Problem.of({"x": (1.0, MEANS)}, reward_noise=Noise(family), cost_noise=Noise(family))).world
+    scores = np.linspace(-9.0, 9.0, 2001)
+    rewards = [world.feedback(0, 0, np.array([score, 0.0]))[0] for score in scores]
+    assert rewards == sorted(rewards)
+    assert (rewards[0], rewards[-1]) == (0.0, 1.0)
+
+
 @pytest.mark.parametrize("correlation", [-0.8, 0.0, 0.5, 1.0])
 def test_gaussian_rewards_and_costs_have_the_correlation_asked_for(correlation: float) -> None:
     values = sample(Problem.of({"x": (1.0, MEANS)}, correlation=correlation), 0)
@@ -69,7 +90,7 @@ def test_gaussian_rewards_and_costs_have_the_correlation_asked_for(correlation: 
 @pytest.mark.parametrize("family", FAMILIES[1:])
 @pytest.mark.parametrize("correlation", [-0.7, 0.7])
 def test_other_families_have_a_correlation_of_the_right_sign(family: str, correlation: float) -> None:
-    noise = Noise(family, sd=None if family == "bernoulli" else 0.1)
+    noise = Noise(family, sd=None if family.endswith("bernoulli") else 0.1)
     problem = Problem.of({"x": (1.0, MEANS)}, reward_noise=noise, cost_noise=noise, correlation=correlation)
     signed = np.corrcoef(sample(problem, 1).T)[0, 1] * np.sign(correlation)
     assert 0.2 < signed < 0.75  # two coins of 0.7 and 0.8 cannot go below −0.33

@@ -61,9 +61,11 @@ def gamma(rng: Rng, draw: int, shape: float) -> float:
         normal, _ = normals(rng, draw + 2 * trial)
         root = 1.0 + scale * normal
         if root > 0.0:
-            cube = root * root * root
-            accept = math.log(1.0 - uniform(rng, draw + 2 * trial + 1))
-            if accept < 0.5 * normal * normal + third * (1.0 - cube + math.log(cube)):
+            cube, square = root * root * root, normal * normal
+            level = 1.0 - uniform(rng, draw + 2 * trial + 1)
+            if level < 1.0 - 0.0331 * square * square:  # their squeeze: spares most of the logarithms
+                return third * cube
+            if math.log(level) < 0.5 * square + third * (1.0 - cube + math.log(cube)):
                 return third * cube
     return shape
 

@@ -25,7 +25,7 @@ from worthwhile.errors import CannotCompile, MissingExtra
 
 log = logging.getLogger(__name__)
 
-Replacements = Mapping[str, Callable[..., Any]]
+Replacements = Mapping[str, Any]  # globals, by name: functions and constants
 KEPT_DAYS = 30
 OUTER = {"nogil": True}
 INNER = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called from machine code only
@@ -70,7 +70,7 @@ def build(
     original = plain(function)
     if original not in built:
         built[original] = original  # a function that calls itself stays as it is, and numba says what it thinks of that
-        names = dict(original.__globals__)
+        names = {**original.__globals__, **replace}
         for name, callee, inherited in callees(original, replace):
             names[name] = build(njit, callee, inherited, built)
         copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
@@ -91,7 +91,7 @@ def globals_read(function: FunctionType) -> dict[str, Any]:
     """The globals that a function reads and their values, those of a module it names (`module.name`) included."""
     values: dict[str, Any] = {}
     name, value = "", None
-    for step in dis.get_instructions(function.__code__):
+    for step in instructions(function.__code__):
         if step.opname == "LOAD_GLOBAL":
             name, value = step.argval, function.__globals__.get(step.argval)
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, ModuleType):
@@ -101,6 +101,14 @@ def globals_read(function: FunctionType) -> dict[str, Any]:
         if value is not None and not isinstance(value, ModuleType):
             values[name] = value
     return values
+
+
+def instructions(code: CodeType) -> Iterator[dis.Instruction]:
+    """All steps of a function, those of the comprehensions inside it included."""
+    yield from dis.get_instructions(code)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from instructions(constant)
 
 
 def plain(function: Callable[..., Any]) -> FunctionType:
@@ -131,7 +139,8 @@ def parts(function: FunctionType, replace: Replacements, seen: set[Any]) -> Iter
     yield f"{function.__module__}.{function.__qualname__}{function.__defaults__}{code_text(function.__code__)}"
     for _, callee, inherited in callees(function, replace):
         yield from parts(callee, inherited, seen)
-    for name, value in sorted(globals_read(function).items()):
+    for name, found in sorted(globals_read(function).items()):
+        value = replace.get(name, found)
         yield f"{name}={value_text(value)}"
         if isinstance(getattr(value, "py_func", None), FunctionType):  # machine code of the user's own
             yield from parts(value.py_func, {}, seen)

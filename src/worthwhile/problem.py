@@ -14,7 +14,8 @@ import numpy.typing as npt
 from worthwhile.errors import BadProblem, did_you_mean
 from worthwhile.state import Floats
 
-FAMILIES = ("gaussian", "bernoulli", "beta", "gamma", "lognormal")
+FAMILIES = ("gaussian", "bernoulli", "beta", "gamma", "lognormal", "generalised-bernoulli")
+TOSSES = 4  # a generalised Bernoulli observation is the share of wins in so many
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,9 @@ class Noise:
 
     def deviation(self, mean: Floats) -> Floats:
         """The standard deviation at each mean."""
-        if self.family == "bernoulli":
-            return np.sqrt(np.maximum(mean * (1.0 - mean), 0.0))
+        if self.family in ("bernoulli", "generalised-bernoulli"):
+            tosses = 1 if self.family == "bernoulli" else TOSSES
+            return np.sqrt(np.maximum(mean * (1.0 - mean), 0.0) / tosses)
         if self.cv is not None:
             return np.abs(mean) * self.cv
         return np.full(mean.shape, 1.0 if self.sd is None else self.sd)
@@ -144,7 +146,7 @@ def check(problem: Problem) -> None:
 def check_noise(what: str, noise: Noise, means: Floats) -> None:
     """Refuse means that a noise family cannot have."""
     low, high = float(means.min()), float(means.max())
-    if noise.family in ("bernoulli", "beta") and (low < 0.0 or high > 1.0):
+    if noise.family in ("bernoulli", "generalised-bernoulli", "beta") and (low < 0.0 or high > 1.0):
         raise BadProblem(f"{noise.family} {what}s need means from 0 to 1; they go from {low:g} to {high:g}")
     if noise.family in ("gamma", "lognormal") and low <= 0.0:
         raise BadProblem(f"{noise.family} {what}s need means above 0; the smallest is {low:g}")

@@ -88,7 +88,7 @@ def simulate(
         raise BadParameter(f"tasks = {tasks}; a run can have at most 2⁴⁸ − 1")
     late = delay_of(delay)
     chosen = policies_of(policies, environment.problem, tasks)
-    stages = stages_of(environment, list(chosen.values()), tasks, engine)
+    stages = stages_of(environment, list(chosen.values()), tasks, engine, late.most > 0)
     points = marks_of(marks, tasks)
     compile_all(stages, list(chosen.values()), late, progress)
     job = Job(list(chosen.values()), stages, points, late, seed, Progress(tasks * runs * len(chosen), progress))
@@ -111,7 +111,7 @@ def simulate(
 def compile_all(stages: list[Stage], policies: list[Policy], delay: Delay, progress: bool | None) -> None:
     """Let every loop play no tasks at all, which compiles it, or loads it from the cache."""
     stage, generator, none = stages[0], np.random.default_rng(0), np.zeros(0, np.int64)
-    kinds, options = stage.truth.reward.shape
+    kinds, options = stage.truth.worth.shape[:2]
     block = Block(*stage.world.draw(generator, 0), delay.draw(generator, 0))
     with Progress(len(policies), progress, " policies compiled") as bar:
         for policy, engine in zip(policies, stage.engines, strict=True):
@@ -141,7 +141,7 @@ class Job:
         streams = np.random.SeedSequence(self.seed, spawn_key=(number,)).spawn(3)
         tasks, delays = (np.random.Generator(np.random.SFC64(stream)) for stream in streams[:2])
         key = int(streams[2].generate_state(1)[0])
-        kinds, options = self.stages[0].truth.reward.shape
+        kinds, options = self.stages[0].truth.worth.shape[:2]
         players = [Player(policy, kinds, options, self.delay.most) for policy in self.policies]
         curves = np.empty((len(players), len(self.marks), len(TOTALS) + 1))
         for stage in self.stages:
@@ -265,14 +265,16 @@ def policies_of(
     return made
 
 
-def stages_of(environment: Environment | Drift, policies: list[Policy], tasks: int, engine: str | None) -> list[Stage]:
+def stages_of(
+    environment: Environment | Drift, policies: list[Policy], tasks: int, engine: str | None, late: bool = False
+) -> list[Stage]:
     """Every stretch of the run, with the loop of every policy in its world."""
     starts = [(first, stage) for first, stage in environment.stages() if first < tasks]
     ends = [first for first, _ in starts[1:]] + [tasks]
     stages = []
     for (first, stage), end in zip(starts, ends, strict=True):
         best = solve(stage.problem)
-        engines = [engine_for(policy, stage.world, engine) for policy in policies]
+        engines = [engine_for(policy, stage.world, engine, late) for policy in policies]
         stages.append(Stage(first, end, stage.world, truth_of(stage.problem, best), best, engines))
     return stages
 

@@ -1,4 +1,4 @@
-"""Synthetic worlds: a problem's means with Gaussian, Bernoulli, Beta, Gamma or log-normal noise around them.
+"""Synthetic worlds: a problem's means with Gaussian, (generalised) Bernoulli, Beta, Gamma or log-normal noise.
 
 Every task has two standard normal latents. A family turns a latent into an observation, rising with it, so that the
 same task is lucky or unlucky under every policy, and `correlation` ties reward and cost (exactly for Gaussian noise;
@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from worthwhile.environments.base import Drift, Environment, cumulative, draw_kinds
 from worthwhile.errors import BadParameter
-from worthwhile.problem import FAMILIES, Noise, Problem
+from worthwhile.problem import FAMILIES, TOSSES, Noise, Problem
 from worthwhile.state import Floats, Indices
 
-GAUSSIAN, BERNOULLI, BETA, GAMMA, LOGNORMAL = range(len(FAMILIES))
+GAUSSIAN, BERNOULLI, BETA, GAMMA, LOGNORMAL, GENERALISED_BERNOULLI = range(len(FAMILIES))
 STEPS = 64  # quantile table: nodes per unit of normal score
 REACH = 9  # … from −9 to 9
 GRID = 20_001
@@ -34,7 +34,7 @@ class Scatter(NamedTuple):
     mean: Floats
     spread: Floats
     table: npt.NDArray[np.int64]  # (kinds, options): row of `quantiles`
-    quantiles: Floats  # (tables, nodes): observation / mean at evenly spaced normal scores
+    quantiles: Floats  # (tables, nodes): observation / mean at evenly spaced normal scores; or thresholds on the score
 
 
 def observe_at(scatter: Scatter, kind: int, option: int, score: float) -> float:
@@ -46,11 +46,22 @@ def observe_at(scatter: Scatter, kind: int, option: int, score: float) -> float:
         return 1.0 if score > -spread else 0.0
     if scatter.family == LOGNORMAL:
         return mean * math.exp(spread * (score - 0.5 * spread))  # type: ignore[no-any-return]
+    row = scatter.table[kind, option]
+    if scatter.family == GENERALISED_BERNOULLI:
+        return wins(scatter.quantiles[row], score) / TOSSES
     place = (max(-REACH + 0.0, min(REACH - 1e-9, score)) + REACH) * STEPS
     node = int(place)
-    row = scatter.table[kind, option]
     low, high = scatter.quantiles[row, node], scatter.quantiles[row, node + 1]
     return mean * (low + (high - low) * (place - node))  # type: ignore[no-any-return]
+
+
+def wins(thresholds: Floats, score: float) -> float:
+    """How many of the rising thresholds a score exceeds."""
+    count = 0.0
+    for threshold in thresholds:
+        if score > threshold:
+            count += 1.0
+    return count
 
 
 class SyntheticWorld(NamedTuple):
@@ -70,6 +81,26 @@ class SyntheticWorld(NamedTuple):
         return observe_at(self.reward, kind, option, latent[0]), observe_at(self.cost, kind, option, score)
 
 
+class GaussianWorld(NamedTuple):
+    """Independent tasks around fixed means with Gaussian noise: the paper's case, in a quarter of the machine code."""
+
+    shares: Floats
+    reward: Floats  # (kinds, options, 2): mean and standard deviation
+    cost: Floats
+    correlation: float
+    rest: float
+
+    def draw(self, generator: np.random.Generator, count: int) -> tuple[Indices, Floats]:
+        return draw_kinds(self.shares, generator, count), generator.standard_normal((count, 2))
+
+    def feedback(self, kind: int, option: int, latent: Floats) -> tuple[float, float]:
+        score = self.correlation * latent[0] + self.rest * latent[1]
+        return (
+            self.reward[kind, option, 0] + self.reward[kind, option, 1] * latent[0],
+            self.cost[kind, option, 0] + self.cost[kind, option, 1] * score,
+        )
+
+
 def synthetic(problem: Problem) -> Environment:
     """An environment that draws rewards and costs around a problem's means.
 
@@ -85,6 +116,9 @@ def synthetic(problem: Problem) -> Environment:
         float(problem.correlation),
         math.sqrt(1.0 - problem.correlation**2),
     )
+    if problem.reward_noise.family == problem.cost_noise.family == "gaussian":
+        reward, cost = (np.stack([each.mean, each.spread], axis=-1) for each in (world.reward, world.cost))
+        return Environment(problem, GaussianWorld(world.shares, reward, cost, world.correlation, world.rest))
     return Environment(problem, world)
 
 
@@ -99,6 +133,9 @@ def scatter(noise: Noise, means: Floats, offered: npt.NDArray[np.bool_]) -> Scat
         spread = np.array([quantile(p) for p in mean.ravel()]).reshape(mean.shape)
     elif family == LOGNORMAL:
         spread = np.sqrt(np.log1p(relative**2))
+    elif family == GENERALISED_BERNOULLI:
+        table = np.arange(mean.size).reshape(mean.shape)
+        quantiles = np.stack([binomial_thresholds(chance) for chance in mean.ravel()])
     elif family in (BETA, GAMMA):
         shape = np.stack([relative, mean if family == BETA else np.ones_like(mean)], axis=-1).reshape(-1, 2)
         distinct, rows = np.unique(shape, axis=0, return_inverse=True)
@@ -110,6 +147,12 @@ def scatter(noise: Noise, means: Floats, offered: npt.NDArray[np.bool_]) -> Scat
 def quantile(p: float) -> float:
     """The standard normal score below which a share p lies."""
     return -math.inf if p <= 0.0 else math.inf if p >= 1.0 else NormalDist().inv_cdf(p)
+
+
+def binomial_thresholds(chance: float) -> Floats:
+    """The normal scores above which a Binomial(TOSSES, chance) number of wins exceeds 0, 1, …"""
+    at_most = np.cumsum([math.comb(TOSSES, k) * chance**k * (1.0 - chance) ** (TOSSES - k) for k in range(TOSSES)])
+    return np.array([quantile(p) for p in at_most])
 
 
 def tabulate(family: int, cv: float, mean: float) -> Floats:
