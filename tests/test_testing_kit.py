@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from worthwhile import policies, testing
+from worthwhile import policies
 from worthwhile.coins import Rng
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.environments import Environment, drifting, replay, synthetic
@@ -20,7 +20,7 @@ from worthwhile.families import FAMILIES, random_problem
 from worthwhile.learning import Arms, new_arms, record
 from worthwhile.policies import known, make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
-from worthwhile.testing import check_environment, check_policy
+from worthwhile.testing import check_environment, check_policy, rules
 
 
 @pytest.mark.parametrize("name", list(policies.LIST))
@@ -173,28 +173,28 @@ def init_a_dictionary(self: Any, kinds: int, options: int) -> Any:
 
 
 BROKEN: list[tuple[dict[str, Any], str, str]] = [
-    ({"choose": choose_that_writes}, testing.NO_WRITING, "read-only"),
-    ({"judge": judge_that_writes}, testing.NO_WRITING, "judge_that_writes raised"),
-    ({"choose": choose_that_sorts_the_options}, testing.NO_WRITING, "read-only"),
-    ({"choose": choose_what_is_not_on_offer}, testing.DECISION, "Decision(option=0"),
-    ({"choose": choose_a_bare_number}, testing.DECISION, "on offer"),
-    ({"choose": choose_at_random}, testing.SAME_DECISION, "Decision(option="),
-    ({"choose": choose_without_estimates}, testing.FINITE, "nan"),
-    ({"choose": choose_only_what_is_known}, testing.ANY_TASK, "IndexError"),
-    ({"choose": choose_only_from_arrays}, testing.ANY_TASK, "AttributeError"),
-    ({"choose": choose_by_the_type_of_number}, testing.PLAIN_NUMBERS, "reward_estimate=1.0"),
-    ({"choose": choose_by_the_size_of_an_array}, testing.GROWTH, "Size(kinds=5, options=7)"),
-    ({"choose": choose_beyond_numba}, testing.COMPILES, "engine='python'"),
-    ({"choose": choose_from_a_notebook, "learn": learn_into_a_notebook}, testing.MEMORY, "after storage"),
-    ({"learn": learn_by_returning}, testing.IN_PLACE, "learn_by_returning returned"),
-    ({"learn": learn_at_random}, testing.SAME_DECISION, "it learned differently"),
-    ({"learn": learn_badly}, testing.FINITE, "arms.mean_reward"),
-    ({"observe": observe_a_task}, testing.SIDE, "tasks went from [1.] to [2.]"),
-    ({"init": init_per_option}, testing.STATE, "row has shape (4,)"),
-    ({"init": init_of_one_size}, testing.STATE, "row has shape (3,) for Size(kinds=7"),
-    ({"init": init_with_objects}, testing.STATE, "names = array"),
-    ({"init": init_a_dictionary}, testing.STATE, "init returned {"),
-    ({"observe": None}, testing.PARAMETERS, "no method observe"),
+    ({"choose": choose_that_writes}, rules.NO_WRITING, "read-only"),
+    ({"judge": judge_that_writes}, rules.NO_WRITING, "judge_that_writes raised"),
+    ({"choose": choose_that_sorts_the_options}, rules.NO_WRITING, "read-only"),
+    ({"choose": choose_what_is_not_on_offer}, rules.DECISION, "Decision(option=0"),
+    ({"choose": choose_a_bare_number}, rules.DECISION, "on offer"),
+    ({"choose": choose_at_random}, rules.SAME_DECISION, "Decision(option="),
+    ({"choose": choose_without_estimates}, rules.FINITE, "nan"),
+    ({"choose": choose_only_what_is_known}, rules.ANY_TASK, "IndexError"),
+    ({"choose": choose_only_from_arrays}, rules.ANY_TASK, "AttributeError"),
+    ({"choose": choose_by_the_type_of_number}, rules.PLAIN_NUMBERS, "reward_estimate=1.0"),
+    ({"choose": choose_by_the_size_of_an_array}, rules.GROWTH, "Size(kinds=5, options=7)"),
+    ({"choose": choose_beyond_numba}, rules.COMPILES, "engine='python'"),
+    ({"choose": choose_from_a_notebook, "learn": learn_into_a_notebook}, rules.MEMORY, "after storage"),
+    ({"learn": learn_by_returning}, rules.IN_PLACE, "learn_by_returning returned"),
+    ({"learn": learn_at_random}, rules.SAME_DECISION, "it learned differently"),
+    ({"learn": learn_badly}, rules.FINITE, "arms.mean_reward"),
+    ({"observe": observe_a_task}, rules.SIDE, "tasks went from [1.] to [2.]"),
+    ({"init": init_per_option}, rules.STATE, "row has shape (4,)"),
+    ({"init": init_of_one_size}, rules.STATE, "row has shape (3,) for Size(kinds=7"),
+    ({"init": init_with_objects}, rules.STATE, "names = array"),
+    ({"init": init_a_dictionary}, rules.STATE, "init returned {"),
+    ({"observe": None}, rules.PARAMETERS, "no method observe"),
 ]
 
 
@@ -234,13 +234,13 @@ class Wants(NamedTuple):
 
 
 def test_parameters_must_be_numbers_that_the_kit_knows() -> None:
-    keeps = type("Keeps", (Keeps,), {name: getattr(Sound, name) for name in testing.METHODS})
+    keeps = type("Keeps", (Keeps,), {name: getattr(Sound, name) for name in rules.METHODS})
     with pytest.raises(BrokenRule, match=r"NamedTuple of numbers .*notes = \[1.0\]"):
         check_policy(keeps([1.0]))
     with pytest.raises(BrokenRule, match="nothing is known about 'budget'; check an instance"):
         check_policy(Wants)
     with pytest.raises(BrokenRule, match="it is not a NamedTuple"):
-        check_policy(type("Loose", (), {name: getattr(Sound, name) for name in testing.METHODS})())
+        check_policy(type("Loose", (), {name: getattr(Sound, name) for name in rules.METHODS})())
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))
@@ -319,18 +319,18 @@ def feedback_of_negative_cost(self: Any, kind: int, option: int, latent: Any) ->
 @pytest.mark.parametrize(
     ("methods", "rule", "shown"),
     [
-        ({"draw": draw_short}, testing.DRAW, "(131071,)"),
-        ({"draw": draw_signed}, testing.DRAW, "int64"),
-        ({"draw": draw_too_many_kinds}, testing.DRAW, "kind 2 where there are 2 kinds"),
-        ({"draw": draw_its_own}, testing.SAME_DRAW, "same seed"),
-        ({"draw": draw_other_shares}, testing.ARRIVALS, "kind 'x': 0.78"),
-        ({"feedback": feedback_at_random}, testing.SAME_DRAW, "option 'a1'"),
-        ({"feedback": feedback_without_end}, testing.FEEDBACK, "inf"),
-        ({"feedback": feedback_that_fails}, testing.FEEDBACK, "IndexError"),
-        ({"feedback": feedback_that_pays_too_well}, testing.MEANS, "kind 'y', option 'a2': mean reward 1.0"),
-        ({"feedback": feedback_beyond_numba}, testing.COMPILES, "numba cannot compile any policy in Mine"),
-        ({"feedback": feedback_of_negative_cost}, testing.COSTS, "cost -"),
-        ({"feedback": None}, testing.WORLD, "no method feedback"),
+        ({"draw": draw_short}, rules.DRAW, "(131071,)"),
+        ({"draw": draw_signed}, rules.DRAW, "int64"),
+        ({"draw": draw_too_many_kinds}, rules.DRAW, "kind 2 where there are 2 kinds"),
+        ({"draw": draw_its_own}, rules.SAME_DRAW, "same seed"),
+        ({"draw": draw_other_shares}, rules.ARRIVALS, "kind 'x': 0.78"),
+        ({"feedback": feedback_at_random}, rules.SAME_DRAW, "option 'a1'"),
+        ({"feedback": feedback_without_end}, rules.FEEDBACK, "inf"),
+        ({"feedback": feedback_that_fails}, rules.FEEDBACK, "IndexError"),
+        ({"feedback": feedback_that_pays_too_well}, rules.MEANS, "kind 'y', option 'a2': mean reward 1.0"),
+        ({"feedback": feedback_beyond_numba}, rules.COMPILES, "numba cannot compile any policy in Mine"),
+        ({"feedback": feedback_of_negative_cost}, rules.COSTS, "cost -"),
+        ({"feedback": None}, rules.WORLD, "no method feedback"),
     ],
     ids=words,
 )

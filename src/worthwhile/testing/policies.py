@@ -1,8 +1,4 @@
-"""The conformance kit: does a policy or an environment of your own keep the rules that everything else relies on?
-
-`check_policy` and `check_environment` say nothing if all is well. Otherwise they raise `BrokenRule`, which names the
-rule and shows the values that break it.
-"""
+"""`check_policy`: does a policy of your own keep the rules that simulator and live use rely on?"""
 
 from __future__ import annotations
 
@@ -13,50 +9,38 @@ import numpy as np
 
 from worthwhile import state as states
 from worthwhile.coins import Rng
-from worthwhile.compiling import available, machine_code
+from worthwhile.compiling import available
 from worthwhile.decision import Decision
-from worthwhile.environments import Drift, Environment, World, synthetic
-from worthwhile.errors import BrokenRule
-from worthwhile.loop import TOTALS, Block, engine_for, explained, new_flight, truth_of
+from worthwhile.environments import synthetic
+from worthwhile.loop import TOTALS, Block, engine_for, new_flight, truth_of
 from worthwhile.optimum import solve
 from worthwhile.policies import Policy, known, make
 from worthwhile.problem import Noise, Problem
 from worthwhile.simulator import Delay
 from worthwhile.state import Floats, Indices, Size
-
-PARAMETERS = "a policy is a NamedTuple of numbers (or arrays of means) with init, choose, judge, learn and observe"
-STATE = "a state is a NamedTuple of arrays of numbers shaped (1,), (kinds,) or (kinds, options)"
-DECISION = "choose returns a Decision for an option on offer, and judge one for the option it is asked about"
-FINITE = "estimates and everything learned are finite numbers"
-NO_WRITING = "choose and judge never write"
-ANY_TASK = "every method takes any kind, any options in any order, any pending counts and any feedback"
-SAME_DECISION = "the same state, task and rng give the same decision and the same learning"
-PLAIN_NUMBERS = "plain Python numbers and lists mean the same as NumPy's"
-IN_PLACE = "learn and observe write into the state's arrays, keep their shapes and types, and return nothing"
-SIDE = "observe moves neither the ratio nor the counts of tasks and arrivals"
-MEMORY = "the state is all that a policy remembers"
-GROWTH = "growing the state changes no decision"
-COMPILES = "numba can compile it"
-SAME_BITS = "interpreted and compiled runs are identical to the bit"
-
-WORLD = "a world is a NamedTuple with draw and feedback"
-DRAW = "draw gives one kind (uint32, below the number of kinds) and one row of latents (float64) per task"
-SAME_DRAW = "all randomness of a world comes from the generator it is given"
-ARRIVALS = "kinds arrive as often as the problem says"
-FEEDBACK = "feedback is a finite reward and a finite cost, for every option of every kind"
-COSTS = "costs are not below 0, unless the problem's cost noise is Gaussian"
-MEANS = "rewards and costs have the means that the problem says"
+from worthwhile.testing.rules import (
+    ANY_TASK,
+    COMPILES,
+    DECISION,
+    FINITE,
+    GROWTH,
+    IN_PLACE,
+    KEY,
+    MEMORY,
+    PARAMETERS,
+    PLAIN_NUMBERS,
+    SAME_BITS,
+    SAME_DECISION,
+    SIDE,
+    STATE,
+    TASKS,
+    attempt,
+    broken,
+)
 
 METHODS = ("init", "choose", "judge", "learn", "observe")
 UNMOVED = ("tasks", "ratio", "arrivals", "plug_in")
 HARD = ((0.0, 1e-6), (-1e6, 1.0), (1e6, 1e6), (-1e-6, 1e6), (0.0, 1.0))  # rewards and costs
-TASKS, KEY = 200, 20_240_506
-DRAWS, SLOW_DRAWS, ANSWERS = (
-    1 << 17,
-    1 << 13,
-    1 << 24,
-)  # tasks drawn from a world: compiled, interpreted; answers at most
-ERRORS = 5.0  # standard errors that a mean may be off
 
 
 class Case(NamedTuple):
@@ -310,145 +294,6 @@ def run(policy: Any, problem: Problem, delay: Delay, engine: str) -> tuple[Any, 
     return state, totals
 
 
-def check_environment(environment: Environment | Drift | Problem) -> None:
-    """Raise `BrokenRule` unless an environment (every stage of it, if it drifts) keeps every rule.
-
-    >>> from worthwhile.problem import two_kinds
-    >>> check_environment(two_kinds())
-    """
-    if isinstance(environment, Problem):
-        environment = synthetic(environment)
-    for _, stage in environment.stages():
-        check_world(stage.problem, stage.world)
-
-
-def check_world(problem: Problem, world: World) -> None:
-    """Every rule about one world and the problem that it claims to be."""
-    missing = [name for name in ("draw", "feedback") if not callable(getattr(world, name, None))]
-    if not (isinstance(world, tuple) and hasattr(world, "_fields")) or missing:
-        raise broken(world, WORLD, f"no method {missing[0]}" if missing else "it is not a NamedTuple")
-    fast = available()
-    count = min(DRAWS if fast else SLOW_DRAWS, ANSWERS // (1 if fast else 64) // len(problem.options))
-    kinds, latents = check_draw(problem, world, max(TASKS, count))
-    check_arrivals(problem, world, kinds)
-    for option in range(len(problem.options)):
-        asked = problem.offered[:, option][kinds]
-        check_answers(problem, world, option, kinds[asked], latents[asked])
-
-
-def check_draw(problem: Problem, world: World, count: int) -> tuple[Indices, Floats]:
-    """Tasks of the right form, the same for the same generator."""
-    (kinds, latents), (kinds_again, latents_again) = (
-        attempt(world, DRAW, world.draw, np.random.default_rng(KEY), count) for _ in range(2)
-    )
-    forms = [(getattr(array, "dtype", None), np.shape(array)) for array in (kinds, latents)]
-    columns = forms[1][1][1:]
-    if forms != [(np.uint32, (count,)), (np.float64, (count, *columns))] or len(columns) != 1:
-        raise broken(world, DRAW, f"(type, shape) of kinds and latents are {forms} for {count} tasks")
-    if kinds.max() >= len(problem.kinds):
-        raise broken(world, DRAW, f"kind {kinds.max()} where there are {len(problem.kinds)} kinds")
-    if kinds.tobytes() != kinds_again.tobytes() or latents.tobytes() != latents_again.tobytes():
-        raise broken(world, SAME_DRAW, "two generators with the same seed drew different tasks")
-    return kinds, latents
-
-
-def check_arrivals(problem: Problem, world: World, kinds: Indices) -> None:
-    """Shares of the kinds within five standard errors; a kind that never arrives, never."""
-    seen, share = np.bincount(kinds, minlength=len(problem.kinds)) / len(kinds), problem.arrival
-    allowed = ERRORS * (np.sqrt(share * (1.0 - share) / len(kinds)) + (share > 0.0) / len(kinds))
-    for kind in np.flatnonzero(np.abs(seen - share) > allowed):
-        shown = (
-            f"kind {problem.kinds[kind]!r}: {seen[kind]:.6g} of {len(kinds)} tasks, the problem says {share[kind]:.6g}"
-        )
-        raise broken(world, ARRIVALS, shown)
-
-
-def check_answers(problem: Problem, world: World, option: int, kinds: Indices, latents: Floats) -> None:
-    """The feedback of one option to the tasks that offer it."""
-    few = answer(world, option, kinds[:TASKS], latents[:TASKS])
-    if few.tobytes() != answer(world, option, kinds[:TASKS], latents[:TASKS]).tobytes():
-        raise broken(world, SAME_DRAW, f"option {problem.options[option]!r} answered the same tasks differently")
-    answers = answer_fast(world, option, kinds, latents) if available() else answer(world, option, kinds, latents)
-    if answers[:TASKS].tobytes() != few.tobytes():
-        raise broken(world, SAME_BITS, f"option {problem.options[option]!r}: {few} and {answers[:TASKS]}")
-    if not np.isfinite(answers).all():
-        row = int(np.argmin(np.isfinite(answers).all(axis=1)))
-        raise broken(
-            world, FEEDBACK, f"{answers[row]} for {where(problem, kinds[row], option)}, latents {latents[row]}"
-        )
-    allowed = problem.cost_noise.family == "gaussian" and problem.cost_noise.sd != 0.0
-    if not allowed and (answers[:, 1] < 0.0).any():
-        row = int(np.argmin(answers[:, 1]))
-        raise broken(world, COSTS, f"cost {answers[row, 1]:g} for {where(problem, kinds[row], option)}")
-    check_means(problem, world, option, kinds, answers)
-
-
-def check_means(problem: Problem, world: World, option: int, kinds: Indices, answers: Floats) -> None:
-    """Means within five standard errors; 25/n of the range on top, so that a rare large value is no offence."""
-    for kind in np.unique(kinds):
-        mine = answers[kinds == kind]
-        for column, (name, means) in enumerate((("reward", problem.reward), ("cost", problem.cost))):
-            values, mean = mine[:, column], means[kind, option]
-            width = np.ptp(values) or np.ptp(answers[:, column])
-            allowed = ERRORS * values.std() / len(values) ** 0.5 + ERRORS**2 * width / len(values) + 1e-9 * abs(mean)
-            if abs(values.mean() - mean) > allowed:
-                shown = f"mean {name} {values.mean():.6g} ± {allowed / ERRORS:.2g}, the problem says {mean:.6g}"
-                raise broken(world, MEANS, f"{where(problem, kind, option)}: {shown} ({len(values)} tasks)")
-
-
-def where(problem: Problem, kind: int, option: int) -> str:
-    """A kind and an option by name."""
-    return f"kind {problem.kinds[kind]!r}, option {problem.options[option]!r}"
-
-
-def feedback(world: World, kind: int, option: int, latent: Floats) -> tuple[float, float]:
-    return world.feedback(kind, option, latent)
-
-
-def answer_all(world: Any, option: int, kinds: Indices, latents: Floats, answers: Floats) -> None:
-    """Reward and cost of one option for every task; compiled like `loop.play`."""
-    for place in range(len(kinds)):
-        reward, cost = feedback(world, kinds[place], option, latents[place])
-        answers[place, 0] = reward
-        answers[place, 1] = cost
-
-
-def answer(world: World, option: int, kinds: Indices, latents: Floats) -> Floats:
-    """The interpreted feedback."""
-    answers = np.empty((len(kinds), 2))
-    attempt(world, FEEDBACK, answer_all, world, option, kinds, latents, answers)
-    return answers
-
-
-def answer_fast(world: World, option: int, kinds: Indices, latents: Floats) -> Floats:
-    """The compiled feedback."""
-    answers = np.empty((len(kinds), 2))
-    try:
-        loop = machine_code(answer_all, {"feedback": type(world).feedback})
-        explained(loop, "any policy", type(world).__name__)(world, option, kinds, latents, answers)
-    except Exception as reason:  # it ran interpreted, so this is numba's doing
-        raise broken(world, COMPILES, str(reason)) from reason
-    return answers
-
-
 def copy_of(state: Any) -> Any:
     """A state of its own, arrays and all."""
     return type(state)(*(copy_of(value) if isinstance(value, tuple) else value.copy() for value in state))
-
-
-def attempt(subject: Any, rule: str, method: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a method; an exception of any kind is a broken rule."""
-    try:
-        with np.errstate(all="raise", under="ignore"):
-            return method(*arguments)
-    except Exception as reason:
-        name = getattr(method, "__name__", "it")
-        rule = NO_WRITING if isinstance(reason, ValueError) and "read-only" in str(reason) else rule
-        shown = f"{name} raised {type(reason).__name__}: {reason}; called with {arguments[-5:]}"
-        raise broken(subject, rule, shown) from reason
-
-
-def broken(subject: Any, rule: str, shown: str) -> BrokenRule:
-    """The message: who breaks which rule, and how that shows."""
-    name = subject.__name__ if isinstance(subject, type) else type(subject).__name__
-    return BrokenRule(f"{name} breaks the rule “{rule}”: {shown}")

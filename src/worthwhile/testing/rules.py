@@ -1,0 +1,53 @@
+"""The rules in words, what a check says when one is broken, and how it tries things that may raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from worthwhile.errors import BrokenRule
+
+PARAMETERS = "a policy is a NamedTuple of numbers (or arrays of means) with init, choose, judge, learn and observe"
+STATE = "a state is a NamedTuple of arrays of numbers shaped (1,), (kinds,) or (kinds, options)"
+DECISION = "choose returns a Decision for an option on offer, and judge one for the option it is asked about"
+FINITE = "estimates and everything learned are finite numbers"
+NO_WRITING = "choose and judge never write"
+ANY_TASK = "every method takes any kind, any options in any order, any pending counts and any feedback"
+SAME_DECISION = "the same state, task and rng give the same decision and the same learning"
+PLAIN_NUMBERS = "plain Python numbers and lists mean the same as NumPy's"
+IN_PLACE = "learn and observe write into the state's arrays, keep their shapes and types, and return nothing"
+SIDE = "observe moves neither the ratio nor the counts of tasks and arrivals"
+MEMORY = "the state is all that a policy remembers"
+GROWTH = "growing the state changes no decision"
+COMPILES = "numba can compile it"
+SAME_BITS = "interpreted and compiled runs are identical to the bit"
+
+WORLD = "a world is a NamedTuple with draw and feedback"
+DRAW = "draw gives one kind (uint32, below the number of kinds) and one row of latents (float64) per task"
+SAME_DRAW = "all randomness of a world comes from the generator it is given"
+ARRIVALS = "kinds arrive as often as the problem says"
+FEEDBACK = "feedback is a finite reward and a finite cost, for every option of every kind"
+COSTS = "costs are not below 0, unless the problem's cost noise is Gaussian"
+MEANS = "rewards and costs have the means that the problem says"
+
+TASKS, KEY = 200, 20_240_506  # how many tasks are tried, and with whose coins
+
+
+def attempt(subject: Any, rule: str, method: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a method; an exception of any kind is a broken rule."""
+    try:
+        with np.errstate(all="raise", under="ignore"):
+            return method(*arguments)
+    except Exception as reason:
+        name = getattr(method, "__name__", "it")
+        rule = NO_WRITING if isinstance(reason, ValueError) and "read-only" in str(reason) else rule
+        shown = f"{name} raised {type(reason).__name__}: {reason}; called with {arguments[-5:]}"
+        raise broken(subject, rule, shown) from reason
+
+
+def broken(subject: Any, rule: str, shown: str) -> BrokenRule:
+    """The message: who breaks which rule, and how that shows."""
+    name = subject.__name__ if isinstance(subject, type) else type(subject).__name__
+    return BrokenRule(f"{name} breaks the rule “{rule}”: {shown}")
