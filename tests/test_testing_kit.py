@@ -21,6 +21,7 @@ from worthwhile.learning import Arms, new_arms, record
 from worthwhile.policies import known, make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
 from worthwhile.testing import check_environment, check_policy, rules
+from worthwhile.testing.policies import METHODS
 
 
 @pytest.mark.parametrize("name", list(policies.LIST))
@@ -234,13 +235,13 @@ class Wants(NamedTuple):
 
 
 def test_parameters_must_be_numbers_that_the_kit_knows() -> None:
-    keeps = type("Keeps", (Keeps,), {name: getattr(Sound, name) for name in rules.METHODS})
+    keeps = type("Keeps", (Keeps,), {name: getattr(Sound, name) for name in METHODS})
     with pytest.raises(BrokenRule, match=r"NamedTuple of numbers .*notes = \[1.0\]"):
         check_policy(keeps([1.0]))
     with pytest.raises(BrokenRule, match="nothing is known about 'budget'; check an instance"):
         check_policy(Wants)
     with pytest.raises(BrokenRule, match="it is not a NamedTuple"):
-        check_policy(type("Loose", (), {name: getattr(Sound, name) for name in rules.METHODS})())
+        check_policy(type("Loose", (), {name: getattr(Sound, name) for name in METHODS})())
 
 
 @pytest.mark.parametrize("family", list(FAMILIES))

@@ -33,10 +33,11 @@ def spread(pulls: float, mean: float, squares: float, low: float, high: float, a
 
 def omega(mean: float, pulls: float, weight: float, low: float, high: float) -> tuple[float, float]:
     """Lower and upper confidence bound ω₋, ω₊ for the mean of a variable in [low, high]."""
+    above, span = mean - low, high - low  # counted from low: no digits are lost far from 0
     a = max(pulls + weight, TINY)
-    half = (2.0 * pulls * mean + weight * (high + low)) / (2.0 * a)
-    root = math.sqrt(max(0.0, half * half - (pulls * mean * mean + weight * high * low) / a))
-    return half - root, half + root
+    half = (2.0 * pulls * above + weight * span) / (2.0 * a)
+    root = math.sqrt(max(0.0, half * half - pulls * above * above / a))
+    return low + (half - root), low + (half + root)
 
 
 class OmegaUcb(NamedTuple):
