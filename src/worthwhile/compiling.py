@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -90,17 +91,28 @@ def callees(function: FunctionType, replace: Replacements) -> Iterator[tuple[str
 def globals_read(function: FunctionType) -> dict[str, Any]:
     """The globals that a function reads and their values, those of a module it names (`module.name`) included."""
     values: dict[str, Any] = {}
-    name, value = "", None
-    for step in instructions(function.__code__):
-        if step.opname == "LOAD_GLOBAL":
-            name, value = step.argval, function.__globals__.get(step.argval)
-        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, ModuleType):
-            name, value = f"{name}.{step.argval}", getattr(value, step.argval, None)
-        else:
-            value = None
+    for first, *attributes in names_read(function.__code__):
+        name, value = first, function.__globals__.get(first)
+        for attribute in attributes:
+            if isinstance(value, ModuleType):
+                name, value = f"{name}.{attribute}", getattr(value, attribute, None)
         if value is not None and not isinstance(value, ModuleType):
             values[name] = value
     return values
+
+
+@cache
+def names_read(code: CodeType) -> frozenset[tuple[str, ...]]:
+    """Every global name in a function's code, with the attributes that are asked of it."""
+    chains: list[tuple[str, ...]] = []
+    follows = False
+    for step in instructions(code):
+        if step.opname == "LOAD_GLOBAL":
+            chains.append((step.argval,))
+        elif follows and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            chains[-1] += (step.argval,)
+        follows = step.opname in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD") and bool(chains)
+    return frozenset(chains)
 
 
 def instructions(code: CodeType) -> Iterator[dis.Instruction]:
@@ -155,6 +167,7 @@ def value_text(value: Any) -> str:
     return repr(value) if isinstance(value, bool | int | float | complex | str | tuple) else type(value).__name__
 
 
+@cache
 def code_text(code: CodeType) -> str:
     """What a code object does, without where it stands."""
     constants = [code_text(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
