@@ -5,30 +5,28 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import math
 import os
 import sys
-import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from worthwhile import __version__, plots, reports
+from worthwhile.cli_arguments import TABLE_FORMATS, Parser, change, check_target, delay, problem_from, whole
 from worthwhile.environments import Drift, Environment, replay, synthetic
 from worthwhile.errors import BadParameter, Error, MissingExtra
-from worthwhile.families import random_problem
 from worthwhile.loop import ENGINES
 from worthwhile.policies import DEFAULT, LIST
-from worthwhile.problem import Problem, read_problem
+from worthwhile.problem import Problem
 from worthwhile.results import Results
 from worthwhile.simulator import simulate
 
 USUAL = (DEFAULT, "dol-rm-anytime", "reward-ucb", "ratio-ts", "omega-ucb", "kind-greedy", "oracle")
-TABLE_FORMATS = (".parquet", ".csv")
 INTERRUPTED = 130  # as shells count: 128 + SIGINT
 NOBODY_READS = 141  # 128 + SIGPIPE
+BAR = "a bar on standard error (where a person watches)"
 
 OVERVIEW = """\
 Tasks of several kinds arrive; each is done by one of its options, which brings a reward and has a cost. Worthwhile
@@ -39,6 +37,7 @@ examples:
   worthwhile simulate seven-kinds              how close policies get that know nothing
   worthwhile replay measurements.parquet       the same on a table of recorded rewards and costs
   worthwhile policies                          what there is to choose from
+  worthwhile reproduce --quick                 every result of the paper, in a report
 """
 SOLVE = """\
 PROBLEM is a TOML file, a recorded table (.csv, .parquet), or a name: seven-kinds, two-kinds-P (P: share of the first
@@ -77,15 +76,20 @@ examples:
   worthwhile replay measurements.parquet
   worthwhile replay measurements.csv --added-cost 0.5 --cost-unit s --policy all --tasks 1e5
 """
+REPRODUCE = """\
+Runs the paper's experiments and our own, each into a folder of its own below --out: data as CSV, figures as PNG and
+SVG, words and verdicts in outcome.json. report.html shows all that are there. Same seed, same bytes in every CSV.
+
+examples:
+  worthwhile reproduce --list                      what there is
+  worthwhile reproduce --quick                     everything, in about a minute
+  worthwhile reproduce figure-4a theorem           two of them, in full
+  worthwhile reproduce --tables recorded --seed 1  with a folder of recorded tables, and other random numbers
+
+Ctrl-C keeps the experiments that are finished; the exit code is then 130.
+"""
 
 HELP: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are errors like all others: one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise BadParameter(f"{message} (see {self.prog} --help)")
 
 
 def parser() -> Parser:
@@ -116,6 +120,18 @@ def parser() -> Parser:
     add_simulation_options(one)
     one.set_defaults(run=run_replay)
 
+    one = commands.add_parser("reproduce", help="every figure and table of the paper", epilog=REPRODUCE, **HELP)
+    one.add_argument("names", nargs="*", metavar="NAME", help="experiments (all of them)")
+    one.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    one.add_argument("--quick", action="store_true", help="fewer tasks and runs: about a minute")
+    one.add_argument(
+        "--out", type=Path, default=Path("results/reproduce"), metavar="FOLDER", help="(results/reproduce)"
+    )
+    one.add_argument("--seed", type=whole, default=0, metavar="S", help="same seed, same numbers (0)")
+    one.add_argument("--tables", type=Path, metavar="FOLDER", help="recorded tables to replay: .parquet, .csv")
+    one.add_argument("--progress", action=argparse.BooleanOptionalAction, help=BAR)
+    one.set_defaults(run=run_reproduce)
+
     one = commands.add_parser("policies", help="list the policies and their parameters", **HELP)
     one.set_defaults(run=run_policies)
     for command in commands.choices.values():
@@ -136,45 +152,7 @@ def add_simulation_options(command: argparse.ArgumentParser) -> None:
     add("--out", type=Path, metavar="FILE", help="save the curves of all runs: .parquet, .csv")
     add("--plot", type=Path, metavar="FILE", help="save a figure: .png, .svg")
     add("--measure", choices=tuple(plots.MEASURES), default="loss", help="what the figure shows (loss)")
-    add("--progress", action=argparse.BooleanOptionalAction, help="a bar on standard error (where a person watches)")
-
-
-def whole(text: str) -> int:
-    """A whole number, also written 1e6 or 100_000."""
-    try:
-        number = float(text) if "e" in text.lower() else int(text)
-    except ValueError:
-        number = math.nan
-    if number != number // 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(number)
-
-
-def delay(text: str) -> int | tuple[int, int]:
-    """D tasks, or at random from A to B."""
-    least, random, most = text.partition("-")
-    return (whole(least), whole(most)) if random and least else whole(text)
-
-
-def change(text: str) -> tuple[int, Problem]:
-    """PROBLEM@TASK: the problem that holds from that task on."""
-    problem, found, task = text.rpartition("@")
-    if not found:
-        raise argparse.ArgumentTypeError(f"{text!r}: write PROBLEM@TASK, for instance two-kinds-0.2@5000")
-    try:
-        return whole(task), problem_from(problem)
-    except Error as reason:
-        raise argparse.ArgumentTypeError(str(reason)) from None
-
-
-def problem_from(text: str) -> Problem:
-    """A preset, a random problem, a TOML file or the means of a recorded table."""
-    if text.startswith("random:"):
-        _, family, seed = (text + ":").split(":")[:3]
-        if not seed.isdecimal():
-            raise BadParameter(f"{text}: write random:FAMILY:SEED with a whole number as seed, like random:train:3")
-        return random_problem(family, int(seed))
-    return replay(text).problem if text.endswith(TABLE_FORMATS) else read_problem(text)
+    add("--progress", action=argparse.BooleanOptionalAction, help=BAR)
 
 
 def run_solve(arguments: argparse.Namespace) -> int:
@@ -210,13 +188,45 @@ def run_policies(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def run_reproduce(arguments: argparse.Namespace) -> int:
+    """worthwhile reproduce"""
+    from worthwhile.experiments import Scale
+    from worthwhile.experiments import reproduce as experiments  # many files, which the other commands do not need
+
+    wanted = experiments.chosen(arguments.names)
+    if arguments.list:
+        listed: reports.Facts = {"experiments": [{"name": one.name, "title": one.title} for one in wanted]}
+        show(listed, experiments.listing(wanted), arguments.json)
+        return 0
+    check_target(arguments.out / "report.html", (".html",), "matplotlib", "plot")
+    check_progress(arguments.progress)
+    find_own_policies()
+    scale = Scale(arguments.quick, arguments.seed, arguments.tables, arguments.progress)
+    tell = say if arguments.json else partial(print, flush=True)
+    found = experiments.reproduce(wanted, scale, arguments.out, tell)
+    show(experiments.facts(found), experiments.summary(found), arguments.json)
+    if found.interrupted:
+        say(f"interrupted: {len(found.records)} of {len(wanted)} experiments are finished and kept in {arguments.out}")
+    return INTERRUPTED if found.interrupted else 1 if found.failed else 0
+
+
+def check_progress(wanted: bool | None) -> None:
+    """Refuse to promise a bar that could not be shown."""
+    if wanted and find_spec("tqdm") is None:
+        raise MissingExtra("a progress bar", "progress")
+
+
+def find_own_policies() -> None:
+    """Let policies be imported from the current folder; it comes last, so that no installed module is hidden."""
+    sys.path.append(os.getcwd())
+
+
 def try_policies(environment: Environment | Drift, problem: Problem, arguments: argparse.Namespace) -> int:
     """Simulate, save, print: also what is finished when Ctrl-C comes. The problem is what the optimum is named for."""
     check_target(arguments.out, TABLE_FORMATS, "pyarrow", "tables")
     check_target(arguments.plot, plots.FORMATS, "matplotlib", "plot")
-    if arguments.progress and find_spec("tqdm") is None:
-        raise MissingExtra("a progress bar", "progress")
-    sys.path.append(os.getcwd())  # for policies of the user's own; last, so that no installed module is hidden
+    check_progress(arguments.progress)
+    find_own_policies()
     results = simulate(
         environment,
         policies_from(arguments.policy),
@@ -249,23 +259,6 @@ def report(results: Results, arguments: argparse.Namespace) -> None:
     show(facts, reports.results_text(facts), arguments.json)
     if saved:
         say(f"saved {', '.join(map(str, saved))}")
-
-
-def check_target(path: Path | None, suffixes: Sequence[str], module: str, extra: str) -> None:
-    """Refuse a file that could not be written, before hours of work are spent on it."""
-    if path is None:
-        return
-    if path.suffix not in suffixes:
-        raise BadParameter(f"{path}: the file's name must end in {' or '.join(suffixes)}")
-    if path.suffix != ".csv" and find_spec(module) is None:
-        raise MissingExtra(f"writing {path}", extra)
-    if path.is_dir():
-        raise BadParameter(f"{path} is a folder; give a file name")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
-    except OSError as reason:
-        raise BadParameter(f"cannot write {path}: {reason}") from None
 
 
 def show(facts: reports.Facts, text: str, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from worthwhile.policies import Policy
 from worthwhile.problem import Problem
 from worthwhile.results import Results
 from worthwhile.simulator import simulate
+from worthwhile.state import Floats
 
 T = TypeVar("T")
 Columns = Mapping[str, Sequence[Any]]
@@ -21,6 +22,8 @@ REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
 DEPENDS = "depends on what the paper leaves open"
 OURS = "beyond the paper"
+NOT_RUN = "not run"
+CLEAR = 2.0  # standard errors of a difference that make it one
 
 
 class Scale(NamedTuple):
@@ -95,3 +98,11 @@ def tidy(results: Results, measures: Sequence[str]) -> dict[str, Sequence[Any]]:
 def plus_minus(mean: float, error: float, digits: int = 3) -> str:
     """A number with its standard error, for words and evidence."""
     return f"{mean:.{digits}g} ± {error:.2g}"
+
+
+def outperforms(losses: Floats, policies: Sequence[str], one: str, rivals: Sequence[str]) -> str:
+    """The verdict on "one outperforms its rivals": (runs, policies) of losses, compared run by run; a tie is no win."""
+    columns = {policy: losses[:, place] for place, policy in enumerate(policies)}
+    ahead = [columns[rival] - columns[one] for rival in rivals]
+    wins = [float(gap.mean()) > CLEAR * float(gap.std(ddof=1)) / np.sqrt(len(gap)) for gap in ahead]
+    return REPRODUCED if all(wins) else DEPENDS if any(wins) else NOT_REPRODUCED

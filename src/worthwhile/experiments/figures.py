@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from worthwhile.errors import MissingExtra
 from worthwhile.plots import FAINT, GRID, INK, REFERENCE, THICK, THIN, look_of
 
 PANEL = (4.6, 3.6)  # inches
-MOST_NAMES_IN_A_ROW = 4
+NAMES_PER_PANEL, MOST_NAMES = 3, 6  # in a row of the legend
 
 
 def panels(titles: Sequence[str], x: str, y: str) -> tuple[Any, list[Any]]:
@@ -51,5 +52,6 @@ def name_lines(figure: Any, axes: Sequence[Any]) -> None:
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    columns = min(len(found), MOST_NAMES_IN_A_ROW * len(axes))
+    rows = math.ceil(len(found) / min(MOST_NAMES, NAMES_PER_PANEL * len(axes)))
+    columns = math.ceil(len(found) / rows)
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)

@@ -1,0 +1,80 @@
+"""How the command line reads its arguments: numbers, delays, problems, and files that it will write."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+from worthwhile.environments import replay
+from worthwhile.errors import BadParameter, Error, MissingExtra
+from worthwhile.families import random_problem
+from worthwhile.problem import Problem, read_problem
+
+TABLE_FORMATS = (".parquet", ".csv")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are errors like all others: one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadParameter(f"{message} (see {self.prog} --help)")
+
+
+def whole(text: str) -> int:
+    """A whole number, also written 1e6 or 100_000."""
+    try:
+        number = float(text) if "e" in text.lower() else int(text)
+    except ValueError:
+        number = math.nan
+    if number != number // 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(number)
+
+
+def delay(text: str) -> int | tuple[int, int]:
+    """D tasks, or at random from A to B."""
+    least, random, most = text.partition("-")
+    return (whole(least), whole(most)) if random and least else whole(text)
+
+
+def change(text: str) -> tuple[int, Problem]:
+    """PROBLEM@TASK: the problem that holds from that task on."""
+    problem, found, task = text.rpartition("@")
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: write PROBLEM@TASK, for instance two-kinds-0.2@5000")
+    try:
+        return whole(task), problem_from(problem)
+    except Error as reason:
+        raise argparse.ArgumentTypeError(str(reason)) from None
+
+
+def problem_from(text: str) -> Problem:
+    """A preset, a random problem, a TOML file or the means of a recorded table."""
+    if text.startswith("random:"):
+        _, family, seed = (text + ":").split(":")[:3]
+        if not seed.isdecimal():
+            raise BadParameter(f"{text}: write random:FAMILY:SEED with a whole number as seed, like random:train:3")
+        return random_problem(family, int(seed))
+    return replay(text).problem if text.endswith(TABLE_FORMATS) else read_problem(text)
+
+
+def check_target(path: Path | None, suffixes: Sequence[str], module: str, extra: str) -> None:
+    """Refuse a file that could not be written, before hours of work are spent on it."""
+    if path is None:
+        return
+    if path.suffix not in suffixes:
+        raise BadParameter(f"{path}: the file's name must end in {' or '.join(suffixes)}")
+    if path.suffix != ".csv" and find_spec(module) is None:
+        raise MissingExtra(f"writing {path}", extra)
+    if path.is_dir():
+        raise BadParameter(f"{path} is a folder; give a file name")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as reason:
+        raise BadParameter(f"cannot write {path}: {reason}") from None

@@ -1,0 +1,133 @@
+"""The quantities that the lemmas bound, measured as they are stated: from sums over tasks and from θ at the marks."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from worthwhile.experiments.growth import Statistic, resampled
+from worthwhile.optimum import bounds_of, theorem_bound
+from worthwhile.problem import Problem
+from worthwhile.results import Results
+from worthwhile.state import Floats
+
+REWARD_EXCESS, COST_EXCESS, REWARD, COST, COST_ESTIMATE, REGRET, SUMS = range(7)  # columns of a sample
+ORDERS = {
+    "gap": -0.25,
+    "epsilon": -0.5,
+    "kappa": -0.5,
+    "learning_error": -0.5,
+    "robbins_monro_gap": -0.25,
+    "distance_sum": 0.75,
+    "lyapunov_sum": 0.5,
+}  # the paper's, as powers of T
+
+
+def sample_of(results: Results, policy: str) -> Floats:
+    """(runs, columns): Σ(r̂−r), Σ(c−č), Σr, Σc, Σč and pseudo-regret of a run, then (θ−θ*)² at `times`."""
+    place = results.policies.index(policy)
+    names = ("expected_reward", "expected_cost", "estimated_reward", "estimated_cost", "regret")
+    reward, cost, reward_estimate, cost_estimate, regret = (results.measure(name)[:, place, -1] for name in names)
+    sums = np.stack([reward_estimate - reward, cost - cost_estimate, reward, cost, cost_estimate, regret], axis=-1)
+    return np.concatenate([sums, (ratios(results, policy) - results.best.ratio) ** 2], axis=-1)
+
+
+def times(results: Results) -> Floats:
+    """Before the first task, and at the marks."""
+    return np.concatenate([[0.0], results.marks])
+
+
+def ratios(results: Results, policy: str) -> Floats:
+    """(runs, times): θ, which starts at θ_min."""
+    theta = results.measure("theta")[:, results.policies.index(policy)]
+    return np.concatenate([np.full((len(theta), 1), bounds_of(results.problem).ratio_min), theta], axis=-1)
+
+
+def mean_and_spread(values: Floats) -> tuple[Floats, Floats]:
+    """Over runs, the first axis."""
+    return values.mean(axis=0), values.std(axis=0)
+
+
+def integral(at: Floats, values: Floats) -> Floats:
+    """Of a curve known at some times, straight in between: the sum over all tasks, but for that."""
+    area: Floats = 0.5 * (values[..., 1:] + values[..., :-1]) @ np.diff(at)
+    return area
+
+
+def statistics(results: Results) -> dict[str, Statistic]:
+    """What the lemmas bound, from means over runs of a sample's columns."""
+    best, at = results.best.ratio, times(results)
+
+    def gap(mean: Floats) -> Floats:  # |θ* − Σr/Σc|, with E[θ*·Σc − Σr] = pseudo-regret
+        return mean[..., REGRET] / mean[..., COST]
+
+    def epsilon(mean: Floats) -> Floats:  # |Σr̂/Σč − Σr/Σč|
+        return np.abs(mean[..., REWARD_EXCESS]) / mean[..., COST_ESTIMATE]
+
+    def kappa(mean: Floats) -> Floats:  # |Σr/Σč − Σr/Σc|
+        return mean[..., REWARD] / mean[..., COST] * np.abs(mean[..., COST_EXCESS]) / mean[..., COST_ESTIMATE]
+
+    def learning_error(mean: Floats) -> Floats:  # |Σr̂/Σč − Σr/Σc|
+        cost_part = mean[..., REWARD] / mean[..., COST] * mean[..., COST_EXCESS]
+        return np.abs(mean[..., REWARD_EXCESS] + cost_part) / mean[..., COST_ESTIMATE]
+
+    def robbins_monro_gap(mean: Floats) -> Floats:  # |θ* − Σr̂/Σč|, by the same
+        excess = mean[..., REWARD_EXCESS] + best * mean[..., COST_EXCESS] - mean[..., REGRET]
+        return np.abs(excess) / mean[..., COST_ESTIMATE]
+
+    def distance_sum(mean: Floats) -> Floats:  # Σ√E(θ−θ*)²
+        return integral(at, np.sqrt(mean[..., SUMS:]))
+
+    def lyapunov_sum(mean: Floats) -> Floats:  # Σ E V, V = ½(θ−θ*)²
+        return integral(at, 0.5 * mean[..., SUMS:])
+
+    def last_distance(mean: Floats) -> Floats:  # √E(θ−θ*)² after the last task
+        return np.sqrt(mean[..., -1])
+
+    return {
+        "gap": gap,
+        "epsilon": epsilon,
+        "kappa": kappa,
+        "learning_error": learning_error,
+        "robbins_monro_gap": robbins_monro_gap,
+        "distance_sum": distance_sum,
+        "lyapunov_sum": lyapunov_sum,
+        "last_distance": last_distance,
+    }
+
+
+def bounds(problem: Problem, tasks: int) -> dict[str, float]:
+    """The explicit bound of each quantity, with the corrected constants."""
+    whole, ratio_max = theorem_bound(problem, tasks), bounds_of(problem).ratio_max
+    return {
+        "gap": whole.gap,
+        "epsilon": whole.learning_error / (1.0 + ratio_max),
+        "kappa": whole.learning_error * ratio_max / (1.0 + ratio_max),
+        "learning_error": whole.learning_error,
+        "robbins_monro_gap": whole.robbins_monro_gap,
+        "distance_sum": math.sqrt(2.0 * tasks * whole.ratio_error),
+        "lyapunov_sum": whole.ratio_error,
+    }
+
+
+class Term(NamedTuple):
+    """One quantity of the proof, of one policy at one T."""
+
+    policy: str
+    tasks: int
+    runs: int
+    quantity: str
+    value: float
+    error: float
+    bound: float  # for dol-rm
+
+
+def terms(results: Results, policy: str, seed: int) -> list[Term]:
+    """All quantities, with standard errors from resampled runs."""
+    sample, tasks = sample_of(results, policy), int(results.marks[-1])
+    mean, again = sample.mean(axis=0), resampled(sample, np.random.default_rng(seed))
+    measured, limits = statistics(results), bounds(results.problem, tasks)
+    found = {name: (float(measured[name](mean)), float(measured[name](again).std(ddof=1))) for name in ORDERS}
+    return [Term(policy, tasks, len(sample), name, *value, limits[name]) for name, value in found.items()]

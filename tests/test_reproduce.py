@@ -1,0 +1,434 @@
+"""Reproducing the paper: same seed, same bytes; a report that has everything and needs nothing; no result is lost."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from worthwhile import solve, two_kinds
+from worthwhile.cli import main
+from worthwhile.environments.replay import read_table
+from worthwhile.errors import BadParameter
+from worthwhile.experiments import EXPERIMENTS, Claim, Experiment, Outcome, Scale, figure_5
+from worthwhile.experiments.base import DEPENDS, NOT_REPRODUCED, OURS, REPRODUCED
+from worthwhile.experiments.records import Record, read_record, read_records, write_csv
+from worthwhile.experiments.report import TITLE, write_report
+from worthwhile.experiments.reproduce import chosen, reproduce
+
+ROOT = Path(__file__).parents[1]
+NAMES = [experiment.name for experiment in EXPERIMENTS]
+CHEAP = ("table-1", "figure-5")
+EPOCHS = {"satellite": 3, "weather": 5, "rice": 3, "scenes": 5, "cats_dogs": 3}
+NO_CLOSING_TAG = {"meta", "img", "br"}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table in the form of recorded training: more epochs, more reward, more cost."""
+    folder, draw = tmp_path_factory.mktemp("tables"), random.Random(0)
+    with open(folder / "image_training.csv", "w", encoding="utf-8") as file:
+        file.write("task_type,item_id,option,reward,cost\n")
+        for kind, most in EPOCHS.items():
+            for item in range(12):
+                for epochs in range(1, most + 1):
+                    reward, cost = 1.0 - 0.5**epochs + draw.gauss(0.0, 0.02), 2.0 + epochs + draw.random()
+                    file.write(f"{kind},{item},{epochs},{reward},{cost}\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two experiments in it, made on the command line."""
+    folder = tmp_path_factory.mktemp("done")
+    assert main(["reproduce", *CHEAP, "--quick", "--out", str(folder), "--tables", str(tables)]) == 0
+    return folder
+
+
+class Page(HTMLParser):
+    """A page taken apart; every tag must be closed in order."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.images: list[str] = []
+        self.links: list[str] = []
+        self.others: list[str] = []  # whatever else could load something
+        self.anchors: set[str] = set()
+        self.words = ""
+        self.feed(path.read_text(encoding="utf-8"))
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in NO_CLOSING_TAG:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.anchors.add(value or "")
+            elif name in ("src", "href"):
+                (self.images if tag == "img" else self.links if tag == "a" else self.others).append(value or "")
+            elif name == "style":
+                assert re.fullmatch(r"--inches:[\d.]+", value or "")
+            elif name in ("srcset", "action", "data", "poster", "background"):
+                self.others.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def embedded(page: Page) -> list[bytes]:
+    """The figures inside a page."""
+    return [base64.b64decode(image.partition(";base64,")[2]) for image in page.images]
+
+
+def csv_bytes(folder: Path) -> dict[str, bytes]:
+    """All data below a folder."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*.csv"))}
+
+
+def check_report(folder: Path) -> list[Record]:
+    """The report has every claim and every figure of the records, and refers to nothing that is not there."""
+    records, page = read_records(folder, NAMES), Page(folder / "report.html")
+    for record in records:
+        assert record.name in page.anchors
+        for text in (record.title, *record.words.split("\n\n"), *(part for claim in record.claims for part in claim)):
+            raised = re.sub(r"\^\(([^()]*)\)|\^([−-]?[\d¼½¾]+)", r"\1\2", text)
+            assert raised in page.words, f"{record.name}: {text}"
+    drawn = [(record.name, name) for record in records for name in record.figures]
+    inside = embedded(page)
+    assert len(inside) == len(drawn)
+    for data, (name, figure) in zip(inside, drawn, strict=True):
+        assert data in ((folder / name / f"{figure}.svg").read_bytes(), (folder / name / f"{figure}.png").read_bytes())
+    assert all(image.startswith("data:image/") for image in page.images)
+    assert page.others == []
+    assert not page.tags & {"script", "link", "iframe", "object", "embed", "base", "form", "audio", "video"}
+    assert "url(" not in page.words
+    assert "@import" not in page.words
+    for link in page.links:
+        assert link[1:] in page.anchors if link.startswith("#") else (folder / link).is_file()
+    return records
+
+
+def test_every_file_is_there(done: Path) -> None:
+    for name in CHEAP:
+        record = read_record(done / name)
+        assert (f"{name}.csv" in record.tables, name in record.figures) == (True, True)
+        drawn = {f"{figure}{ending}" for figure in record.figures for ending in (".png", ".svg")}
+        assert {path.name for path in (done / name).iterdir()} == {"outcome.json", *record.tables, *drawn}
+
+
+def test_the_report_has_everything_and_needs_nothing(done: Path) -> None:
+    records = check_report(done)
+    assert [record.name for record in records] == list(CHEAP)
+    words = Page(done / "report.html").words
+    assert TITLE in words
+    assert "Not run: " in words
+    assert all(name in words for name in NAMES)
+    assert "A quick look (all experiments)" in words
+    assert "worthwhile reproduce table-1 --seed 0 --quick" in words
+
+
+def test_same_seed_same_bytes_and_another_seed_others(done: Path, tables: Path, tmp_path: Path) -> None:
+    first = csv_bytes(done)
+    again = ["reproduce", *CHEAP, "--quick", "--tables", str(tables)]
+    assert main([*again, "--out", str(tmp_path / "same")]) == 0
+    assert csv_bytes(tmp_path / "same") == first
+    assert main([*again, "--out", str(tmp_path / "other"), "--seed", "1"]) == 0
+    other = csv_bytes(tmp_path / "other")
+    assert other.keys() == first.keys()
+    drawn = [name for name in first if name.startswith("figure-5/")]  # table 1 is exact
+    assert drawn
+    assert all(other[name] != first[name] for name in drawn)
+
+
+def test_the_same_command_makes_the_same_files(done: Path, tables: Path) -> None:
+    before = {path: path.read_bytes() for path in done.rglob("*.*")}
+    assert main(["reproduce", *CHEAP, "--quick", "--out", str(done), "--tables", str(tables)]) == 0
+    assert {path: path.read_bytes() for path in done.rglob("*.*")} == before
+
+
+@pytest.mark.slow
+def test_everything_twice_gives_the_same_bytes(tables: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        assert main(["reproduce", "--quick", "--out", str(folder), "--tables", str(tables)]) == 0
+    first, second = map(csv_bytes, folders)
+    assert first == second
+    records = check_report(folders[0])
+    assert [record.name for record in records] == NAMES
+    assert "Not run" not in Page(folders[0] / "report.html").words
+    assert {f"{record.name}/{name}" for record in records for name in record.tables} == set(first)
+
+
+def test_csv_numbers_read_back_to_the_bit(tmp_path: Path) -> None:
+    numbers = [0.1 + 0.2, 1e-300, float(np.nextafter(1.0, 2.0)), -0.0]
+    write_csv({"a": numbers, "b": np.array(numbers), "c": [1, np.int64(2), "x, y", None]}, tmp_path / "t.csv")
+    with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["a"]).hex() for row in rows] == [number.hex() for number in numbers]
+    assert [row["b"] for row in rows] == [row["a"] for row in rows]
+    assert [row["c"] for row in rows] == ["1", "2", "x, y", ""]
+
+
+def test_figures_say_where_they_come_from(done: Path) -> None:
+    with Image.open(done / "figure-5/figure-5.png") as image:
+        about = json.loads(image.info["Description"])
+    assert (about["experiment"], about["seed"], about["quick"]) == ("figure-5", 0, True)
+    assert about == read_record(done / "figure-5").provenance
+    text = " ".join(ElementTree.parse(done / "figure-5/figure-5.svg").getroot().itertext())
+    assert '"experiment": "figure-5"' in text
+
+
+def test_one_experiment_is_updated_alone_and_the_report_rebuilt_from_what_is_there(
+    done: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = csv_bytes(done)
+    assert main(["reproduce", "figure-4b", "--quick", "--seed", "7", "--out", str(done)]) == 0
+    assert "figure-4b" in capsys.readouterr().out
+    after = csv_bytes(done)
+    assert after.keys() - before.keys() == {"figure-4b/figure-4b.csv"}
+    assert {name: after[name] for name in before} == before
+    assert [record.name for record in check_report(done)] == ["table-1", "figure-4b", "figure-5"]
+    assert "seed 0, 7" in Page(done / "report.html").words
+    for path in (done / "figure-4b").iterdir():
+        path.unlink()
+    (done / "report.html").unlink()
+    write_report(done)
+    assert [record.name for record in check_report(done)] == list(CHEAP)
+
+
+def test_the_verdicts_are_printed_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "figure-4a", "--quick", "--out", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    [claim] = read_record(tmp_path / "figure-4a").claims
+    assert lines[0] == "[1/1] figure-4a: Figure 4a: two kinds, p = 0.8"
+    assert lines[1].strip() == f"{claim.verdict.upper()}  {claim.claim}"
+    assert lines[2].strip() == claim.evidence
+    assert lines[-2:] == [f"claims: 1 {claim.verdict}", f"report: {tmp_path / 'report.html'}"]
+    assert f"{100 * (1 - 2.5 / solve(two_kinds(0.8)).ratio):.2g} %" in read_record(tmp_path / "figure-4a").words
+
+
+def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "figure-5", "--quick", "--out", str(tmp_path), "--json"]) == 0
+    shown = capsys.readouterr()
+    document = json.loads(shown.out)
+    assert document["report"] == str(tmp_path / "report.html")
+    assert document["experiments"] == [json.loads((tmp_path / "figure-5/outcome.json").read_text(encoding="utf-8"))]
+    assert "figure-5" in shown.err
+
+
+def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == NAMES
+    assert all(line.endswith(one.title) for line, one in zip(lines, EXPERIMENTS, strict=True))
+    assert main(["reproduce", "--list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["experiments"]
+    assert listed == [{"name": one.name, "title": one.title} for one in EXPERIMENTS]
+
+
+def test_names_are_distinct_and_fit_for_folders() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+    assert all(name == name.lower() and name.replace("-", "").isalnum() for name in NAMES)
+
+
+def test_experiments_run_in_the_order_asked_for_and_once() -> None:
+    assert [experiment.name for experiment in chosen(["figure-5", "figure-4a", "figure-5"])] == [
+        "figure-5",
+        "figure-4a",
+    ]
+    assert chosen([]) == list(EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["figure-4x"], "no experiment 'figure-4x'; did you mean 'figure-4"),
+        (["nothing of the kind"], "known: "),
+        (["figure-5", "--seed", "-1"], "seed = -1"),
+        (["figure-5", "--tables", "no/such/folder"], "no folder 'no/such/folder'"),
+        (["figure-5", "--out", "occupied/below"], "cannot write occupied/below"),
+        (["figure-5", "--out", "occupied"], "cannot write occupied"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_any_work(
+    arguments: list[str],
+    complaint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "occupied").write_text("a file, not a folder")
+    assert main(["reproduce", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert complaint in shown.err
+    assert len(shown.err.splitlines()) == 1
+    assert shown.out == ""
+    assert not list(tmp_path.rglob("outcome.json"))
+
+
+def test_without_matplotlib_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["reproduce", "figure-5", "--out", str(tmp_path / "out")]) == 2
+    assert "pip install 'worthwhile[plot]'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def broken(scale: Scale) -> Outcome:
+    raise ZeroDivisionError(f"seed {scale.seed}")
+
+
+def small(scale: Scale) -> Outcome:
+    verdicts = [REPRODUCED, NOT_REPRODUCED, DEPENDS, OURS, "not run"]
+    claims = [Claim(f"claim <{number}> & more", verdict, "1 < 2") for number, verdict in enumerate(verdicts)]
+    long = {"tasks": [1, 10] * 30, "value": np.arange(60.0)}
+    return Outcome("First.\n\nSecond & <last>.", {"short": {"x": [scale.seed], "y": [0.25]}, "long": long}, {}, claims)
+
+
+def test_a_failing_experiment_costs_the_others_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experiments = [Experiment("broken", "Broken", broken), Experiment("small", "Small", small)]
+    lines: list[str] = []
+    found = reproduce(experiments, Scale(seed=3), tmp_path, lines.append)
+    assert [record.name for record in found.failed] == ["broken"]
+    assert "ZeroDivisionError: seed 3" in capsys.readouterr().err  # with its traceback
+    assert "FAILED  ZeroDivisionError: seed 3" in lines[1]
+    assert [record.name for record in check_report(tmp_path)] == ["broken", "small"]
+    words = Page(tmp_path / "report.html").words
+    assert "Failed: broken." in words
+    assert "This experiment failed: ZeroDivisionError: seed 3" in words
+
+
+def test_a_failure_replaces_what_an_earlier_run_found(tmp_path: Path) -> None:
+    reproduce([Experiment("one", "One", small)], Scale(), tmp_path, print)
+    assert (tmp_path / "one/short.csv").is_file()
+    reproduce([Experiment("one", "One", broken)], Scale(), tmp_path, print)
+    assert [path.name for path in (tmp_path / "one").iterdir()] == ["outcome.json"]
+
+
+def test_files_of_an_earlier_run_do_not_linger(tmp_path: Path) -> None:
+    reproduce([Experiment("one", "One", small)], Scale(), tmp_path, print)
+    (tmp_path / "one/mine.txt").write_text("not ours to remove")
+    reproduce([Experiment("one", "One", lambda scale: Outcome("", {}, {}))], Scale(), tmp_path, print)
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["mine.txt", "outcome.json"]
+
+
+def test_every_verdict_has_its_colour_and_every_text_is_escaped(tmp_path: Path) -> None:
+    reproduce([Experiment("small", "Small & <odd>", small)], Scale(), tmp_path, print)
+    check_report(tmp_path)
+    source = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for look in ("good", "bad", "open", "ours", "none"):
+        assert f'class="chip {look}"' in source
+    assert "60 rows, 30 of them here" in source  # a long table is shown at its last task
+
+
+def test_long_evidence_is_whole_in_its_section_and_short_in_the_table(tmp_path: Path) -> None:
+    evidence = "; ".join(f"policy {number} loses {number} %" for number in range(40))
+    outcome = Outcome("", {}, {}, [Claim("it works", REPRODUCED, evidence), Claim("it runs", OURS, "word " * 80)])
+    reproduce([Experiment("one", "One", lambda scale: outcome)], Scale(), tmp_path, print)
+    check_report(tmp_path)
+    words = Page(tmp_path / "report.html").words
+    assert words.count("policy 0 loses 0 %") == 2
+    assert words.count("policy 39 loses 39 %") == 1
+    assert " % …" in words
+    assert "word …" in words
+
+
+def test_powers_are_raised(tmp_path: Path) -> None:
+    outcome = Outcome("As T^(0.5 ± 0.1), below T^¾ and 10^−3, not a^b.", {}, {})
+    reproduce([Experiment("one", "One", lambda scale: outcome)], Scale(), tmp_path, print)
+    source = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "As T<sup>0.5 ± 0.1</sup>, below T<sup>¾</sup> and 10<sup>−3</sup>, not a^b." in source
+
+
+def test_a_page_survives_files_that_are_gone(done: Path, tmp_path: Path) -> None:
+    reproduce([Experiment("small", "Small", small)], Scale(), tmp_path, print)
+    (tmp_path / "small/short.csv").unlink()
+    write_report(tmp_path)
+    assert "The file short.csv is gone" in Page(tmp_path / "report.html").words
+
+
+def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd/outcome.json").write_text('{"name": "odd"}')
+    with pytest.raises(BadParameter, match=r"odd/outcome\.json is no record of an experiment"):
+        write_report(tmp_path)
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    ignored = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "  # by shells
+    code = ignored + "sys.argv[0] = 'worthwhile'; runpy.run_module('worthwhile', run_name='__main__')"
+    started = [sys.executable, "-c", code, "reproduce", "figure-5", "figure-4c", "--out", str(tmp_path)]
+    with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            seen = b""
+            while b"[2/2]" not in seen:
+                read = os.read(process.stdout.fileno(), 4096)
+                assert read, seen.decode()
+                seen += read
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert f"interrupted: 1 of 2 experiments are finished and kept in {tmp_path}" in said.decode()
+    assert "Traceback" not in said.decode()
+    assert [record.name for record in check_report(tmp_path)] == ["figure-5"]
+    assert "figure-4c" in Page(tmp_path / "report.html").words  # as one that was not run
+
+
+def test_figure_5_says_plainly_that_its_table_is_missing(tmp_path: Path) -> None:
+    for scale in (Scale(quick=True), Scale(quick=True, tables=tmp_path)):
+        outcome = figure_5.run(scale)
+        assert "needs a recorded table of real training runs" in outcome.words
+        assert (outcome.data, outcome.figures) == ({}, {})
+        assert [claim.verdict for claim in outcome.claims] == [figure_5.NOT_RUN]
+
+
+def test_figure_5_replays_the_table_with_the_papers_arrivals(tables: Path) -> None:
+    outcome = figure_5.run(Scale(quick=True, tables=tables))
+    assert outcome.words.startswith("A replay, not live training")
+    assert "weather 0.4" in outcome.words
+    [claim] = outcome.claims
+    assert claim.verdict in (REPRODUCED, DEPENDS, NOT_REPRODUCED)
+    rows: Any = outcome.data["figure-5"]
+    last = dict(zip(rows["policy"], rows["loss"], strict=True))  # the last mark stays
+    beaten = sum(last["dol-rm-anytime"] < last[rival] for rival in figure_5.RIVALS)
+    assert claim.verdict == [NOT_REPRODUCED, DEPENDS, REPRODUCED][beaten]
+
+
+def test_figure_5_takes_another_table_with_the_shares_of_its_items(tables: Path, tmp_path: Path) -> None:
+    rows = (tables / "image_training.csv").read_text().splitlines()
+    kept = [row for row in rows if not row.startswith("satellite")]
+    (tmp_path / "image_training.csv").write_text("\n".join(kept) + "\n")
+    problem = figure_5.recorded(tmp_path / "image_training.csv").problem
+    assert problem.arrival.tolist() == [0.25] * 4
+    assert read_table(tmp_path / "image_training.csv").cost.max() > 1.0 >= problem.cost[problem.offered].max()
+
+
+def test_every_experiment_is_explained() -> None:
+    text = (ROOT / "docs/reproduce.md").read_text(encoding="utf-8")
+    missing = [name for name in NAMES if f"`{name}`" not in text]
+    assert not missing
