@@ -97,7 +97,7 @@ def tidy(results: Results, measures: Sequence[str]) -> dict[str, Sequence[Any]]:
 
 def plus_minus(mean: float, error: float, digits: int = 3) -> str:
     """A number with its standard error, for words and evidence."""
-    return f"{mean:.{digits}g} ± {error:.2g}"
+    return f"{float(f'{mean:.{digits}g}'):,g} ± {float(f'{error:.2g}'):,g}"
 
 
 def outperforms(losses: Floats, policies: Sequence[str], one: str, rivals: Sequence[str]) -> str:
