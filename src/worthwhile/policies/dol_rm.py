@@ -14,10 +14,11 @@ from worthwhile.state import Floats, Indices
 
 
 class State(NamedTuple):
-    """N, R̄, C̄ of every (kind, option), the number of tasks t and the ratio θ."""
+    """N, R̄, C̄ of every (kind, option), the number of tasks t, the step η and the ratio θ."""
 
     arms: Arms
     tasks: Floats
+    step: Floats
     ratio: Floats
 
 
@@ -34,7 +35,8 @@ class DolRm(NamedTuple):
     explore_first: bool = False  # every option of a kind once before anything else
 
     def init(self, kinds: int, options: int) -> State:
-        return State(new_arms(kinds, options), np.zeros(1), np.full(1, self.ratio_min))
+        step = 1.0 / (self.cost_min * math.sqrt(self.horizon))  # η
+        return State(new_arms(kinds, options), np.zeros(1), np.full(1, step), np.full(1, self.ratio_min))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
         arms, ratio = state.arms, state.ratio[0]
@@ -55,11 +57,9 @@ class DolRm(NamedTuple):
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
         state.tasks[0] += 1.0
         if self.anytime:
-            step = 1.0 / (self.cost_min * (state.tasks[0] + 1.0))  # η_t
-        else:
-            step = 1.0 / (self.cost_min * math.sqrt(self.horizon))  # η
+            state.step[0] = 1.0 / (self.cost_min * (state.tasks[0] + 1.0))  # η_t
         state.ratio[0] = robbins_monro(
-            state.ratio[0], step, made.reward_estimate, made.cost_estimate, self.ratio_min, self.ratio_max
+            state.ratio[0], state.step[0], made.reward_estimate, made.cost_estimate, self.ratio_min, self.ratio_max
         )  # Eq. (8)
         record(state.arms, kind, made.option, reward, cost)  # Eq. (4)-(6)
 
