@@ -18,10 +18,9 @@ from worthwhile.environments.synthetic import SyntheticWorld
 from worthwhile.errors import BrokenRule
 from worthwhile.families import FAMILIES, random_problem
 from worthwhile.learning import Arms, new_arms, record
-from worthwhile.policies import known, make
+from worthwhile.policies import METHODS, known, make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
 from worthwhile.testing import check_environment, check_policy, rules
-from worthwhile.testing.policies import METHODS
 
 
 @pytest.mark.parametrize("name", list(policies.LIST))

@@ -290,3 +290,7 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
         return NOBODY_READS
+    except OSError as reason:  # the answer cannot be printed: a full disk
+        say(f"cannot write the answer: {reason}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2

@@ -16,7 +16,7 @@ from worthwhile.coins import Rng
 from worthwhile.compiling import available, machine_code
 from worthwhile.decision import Decision
 from worthwhile.environments.base import World
-from worthwhile.errors import BadParameter, BrokenRule, CannotCompile
+from worthwhile.errors import BadParameter, BrokenRule, CannotCompile, Error
 from worthwhile.optimum import Optimum
 from worthwhile.policies.base import Policy
 from worthwhile.problem import Problem
@@ -32,6 +32,7 @@ TOTALS = (
     "estimated_cost",
 )
 ENGINES = ("compiled", "python")
+NOT_ON_OFFER = "an option that is not on offer"
 BEGIN, END = 7, 8  # places of these arguments of `play`
 CAN_BE_LATE = True  # False in machine code for runs without delay: half the size, a sixth faster
 
@@ -102,7 +103,7 @@ def play(
         made = choose(policy, state, kind, options, flight.pending[kind], rng)
         option = made.option
         if option < 0 or option >= truth.worth.shape[1] or truth.worth[kind, option, 1] <= 0.0:
-            raise IndexError("an option that is not on offer")
+            raise IndexError(NOT_ON_OFFER)
         reward, cost = feedback(world, kind, option, latents[place])
         if CAN_BE_LATE and len(block.delay) > 0:
             take_off(flight, kind, made, reward, cost, before + begin + place, block.delay[begin + place])
@@ -198,17 +199,27 @@ def explained(engine: Callable[..., None], policy: str, world: str) -> Callable[
     def run(*arguments: Any) -> None:  # without any task to play, whatever fails is the compiler
         try:
             engine(*arguments)
-        except IndexError as reason:
-            raise BrokenRule(f"{policy} chose {reason}; worthwhile.testing.check_policy finds out more") from reason
+        except Error:
+            raise
         except Exception as reason:
+            if str(reason) == NOT_ON_OFFER:
+                raise BrokenRule(f"{policy} chose {reason}; worthwhile.testing.check_policy finds out more") from reason
             if not type(reason).__module__.startswith("numba.") and arguments[BEGIN] < arguments[END]:
-                raise
+                raise BrokenRule(f"{policy} raised {type(reason).__name__}: {reason} ({place_of(reason)})") from reason
             raise CannotCompile(
                 f"numba cannot compile {policy} in {world}: {first_cause(str(reason))}; "
                 "write it in plain scalar Python (docs/extend.md), or run it with engine='python'"
             ) from reason
 
     return run
+
+
+def place_of(reason: BaseException) -> str:
+    """Where an exception comes from."""
+    trace = reason.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
 
 
 def first_cause(message: str) -> str:

@@ -167,6 +167,7 @@ def scale(axes: Any, results: Results, values: Floats, measure: str) -> None:
     axes.set_xscale("log")
     axes.set_xlim(start, max(2.0, tasks))
     axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_minor_formatter("")
     means = values.mean(axis=0)
     later = means[:, results.marks >= start]
     levels = list(references(results, measure).values())

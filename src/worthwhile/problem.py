@@ -14,6 +14,8 @@ import numpy.typing as npt
 from worthwhile.errors import BadProblem, did_you_mean
 from worthwhile.state import Floats
 
+LARGEST, SMALLEST = 1e100, 1e-100  # of a mean
+
 FAMILIES = ("gaussian", "bernoulli", "beta", "gamma", "lognormal", "generalised-bernoulli")
 TOSSES = 4  # a generalised Bernoulli observation is the share of wins in so many
 
@@ -137,10 +139,22 @@ def check(problem: Problem) -> None:
         raise BadProblem(
             f"{where}: mean cost {problem.cost[row, column]:g}; it must be above 0, or reward per cost means nothing"
         )
+    check_size(problem, "reward", problem.reward, 0.0)
+    check_size(problem, "cost", problem.cost, SMALLEST)
     if not -1.0 <= problem.correlation <= 1.0:
         raise BadProblem(f"correlation = {problem.correlation}; it must be from −1 to 1")
     check_noise("reward", problem.reward_noise, problem.reward[offered])
     check_noise("cost", problem.cost_noise, problem.cost[offered])
+
+
+def check_size(problem: Problem, what: str, means: Floats, least: float) -> None:
+    """Refuse means whose squares or quotients would leave the range of numbers."""
+    bad = problem.offered & ~((np.abs(means) <= LARGEST) & (np.abs(means) >= least))
+    if bad.any():
+        row, column = map(int, np.argwhere(bad)[0])
+        where = f"kind {problem.kinds[row]!r}, option {problem.options[column]!r}"
+        limits = f"at most {LARGEST:g}" + (f" and at least {least:g}" if least else "")
+        raise BadProblem(f"{where}: mean {what} {means[row, column]:g}; it must be {limits}: use another unit")
 
 
 def check_noise(what: str, noise: Noise, means: Floats) -> None:

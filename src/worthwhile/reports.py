@@ -172,8 +172,8 @@ def results_text(facts: Facts) -> str:
             table(["policy", *head], rows),
             f"\noptimum θ* = {amount(facts['best_ratio'], unit['ratio'])}; "
             f"per-kind greedy {digits(greedy['ratio'])} (loses {percent(greedy['loss'])})",
-            "ratio: of the chosen options' means; realised: of what was drawn; lost: share of the optimum; "
-            "±: standard error",
+            "ratio: of the chosen options' means (luck of arrivals included); realised: of what was drawn; "
+            "lost: regret as a share of the optimum's reward; ±: standard error",
             *(f"Advice: {words}" for words in facts["advice"]),
         ]
     )

@@ -10,7 +10,8 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,9 @@ from worthwhile.environments.synthetic import synthetic
 from worthwhile.errors import BadParameter
 from worthwhile.loop import TOTALS, Block, Flight, Truth, engine_for, new_flight, truth_of
 from worthwhile.optimum import Optimum, solve
+from worthwhile.optimum import value as worth
 from worthwhile.policies import DEFAULT, Policy, check_parameters, known, make
-from worthwhile.problem import Problem
+from worthwhile.problem import Problem, read_problem
 from worthwhile.progress import Progress
 from worthwhile.results import Results
 from worthwhile.state import Floats
@@ -51,6 +53,7 @@ class Stage(NamedTuple):
 
     first: int
     end: int
+    problem: Problem
     world: World
     truth: Truth
     best: Optimum
@@ -58,7 +61,7 @@ class Stage(NamedTuple):
 
 
 def simulate(
-    environment: Environment | Drift | Problem,
+    environment: Environment | Drift | Problem | str,
     policies: Sequence[str] | Mapping[str, str | Policy] = (DEFAULT,),
     tasks: int = 10_000,
     runs: int = 20,
@@ -78,6 +81,8 @@ def simulate(
     >>> bool(result.mean("regret")["oracle"] < result.mean("regret")["random-option"])
     True
     """
+    if isinstance(environment, str):
+        environment = read_problem(environment)
     if isinstance(environment, Problem):
         environment = synthetic(environment)
     whole = [(name, value, 1) for name, value in (("tasks", tasks), ("runs", runs))]
@@ -95,7 +100,7 @@ def simulate(
     finished, interrupted = run_all(job, runs, threads or os.cpu_count() or 1)
     return Results(
         environment.problem,
-        stages[-1].best,
+        overall(stages),
         tuple(chosen),
         points,
         np.array(sorted(finished), dtype=np.int64),
@@ -146,11 +151,11 @@ class Job:
         curves = np.empty((len(players), len(self.marks), len(TOTALS) + 1))
         for stage in self.stages:
             for start in range(stage.first, stage.end, BLOCK):
-                if self.stop.is_set():
-                    return None
                 count = min(BLOCK, stage.end - start)
                 block = Block(*stage.world.draw(tasks, count), self.delay.draw(delays, count))
                 for place, player in enumerate(players):
+                    if self.stop.is_set():
+                        return None
                     player.play(stage, stage.engines[place], block, start, key, self.marks, curves[place])
                     self.progress.add(count)
         return curves
@@ -200,6 +205,18 @@ class Player:
                 curve[place, -1] = ratio_in(self.state)
 
 
+def overall(stages: list[Stage]) -> Optimum:
+    """The last stage's optimum, with the ratios that the optimum and per-kind greedy of all stages come to."""
+    last = stages[-1].best
+    if len(stages) == 1:
+        return last
+    tasks = np.array([stage.end - stage.first for stage in stages], dtype=float)
+    best = tasks @ np.array([(stage.best.reward, stage.best.cost) for stage in stages])
+    greedy = tasks @ np.array([worth(stage.problem, stage.best.greedy) for stage in stages])
+    reward, cost = (best / tasks.sum()).tolist()
+    return replace(last, ratio=reward / cost, reward=reward, cost=cost, greedy_ratio=float(greedy[0] / greedy[1]))
+
+
 def optimum_at(marks: npt.NDArray[np.int64], stages: list[Stage]) -> Floats:
     """The size of what the optimum of every stage earns by each mark: the whole of which a loss is a share."""
     earned = np.zeros(len(marks))
@@ -215,38 +232,31 @@ def ratio_in(state: Any) -> float:
 
 
 def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]:
-    """All runs, in threads; what is finished when Ctrl-C comes is kept."""
-    interrupted = False
+    """All runs, in threads that each take the next; what is finished when Ctrl-C comes is kept."""
+    finished: dict[int, Floats] = {}
+    numbers = iter(range(runs))
+
+    def work() -> None:
+        for number in numbers:  # shared: every run is taken once
+            curves = job.run(number)
+            if curves is None:
+                return
+            finished[number] = curves
+
     with job.progress, ThreadPoolExecutor(min(threads, runs)) as pool:
-        futures: dict[Future[Floats | None], int] = {}
         try:
-            for number in range(runs):
-                futures[pool.submit(job.run, number)] = number
-            for future in as_completed(futures):
+            for future in as_completed([pool.submit(work) for _ in range(min(threads, runs))]):
                 future.result()
         except KeyboardInterrupt:
-            stop(job, pool)
-            interrupted = True
+            job.stop.set()
+            pool.shutdown(wait=True)
+            kept = dict(finished)
+            log.warning("interrupted: %d of %d runs are finished and kept", len(kept), runs)
+            return kept, True
         except BaseException:
-            stop(job, pool)
+            job.stop.set()
             raise
-    finished = kept(futures)
-    if interrupted:
-        log.warning("interrupted: %d of %d runs are finished and kept", len(finished), runs)
-    return finished, interrupted
-
-
-def kept(futures: Mapping[Future[Floats | None], int]) -> dict[int, Floats]:
-    """The curves of every run that came to its end, whether or not anyone had looked at it yet."""
-    done = {number: future for future, number in futures.items() if not future.cancelled()}
-    curves = {number: future.result() for number, future in done.items() if future.exception() is None}
-    return {number: curve for number, curve in curves.items() if curve is not None}
-
-
-def stop(job: Job, pool: ThreadPoolExecutor) -> None:
-    """Let running runs end at their next block, start no others."""
-    job.stop.set()
-    pool.shutdown(wait=True, cancel_futures=True)
+    return finished, False
 
 
 def policies_of(
@@ -275,13 +285,16 @@ def stages_of(
     for (first, stage), end in zip(starts, ends, strict=True):
         best = solve(stage.problem)
         engines = [engine_for(policy, stage.world, engine, late) for policy in policies]
-        stages.append(Stage(first, end, stage.world, truth_of(stage.problem, best), best, engines))
+        stages.append(Stage(first, end, stage.problem, stage.world, truth_of(stage.problem, best), best, engines))
     return stages
 
 
 def delay_of(delay: int | tuple[int, int]) -> Delay:
     """A fixed delay, or (least, most) of a random one."""
-    least, most = (delay, delay) if isinstance(delay, int) else delay
+    try:
+        least, most = (int(part) for part in ((delay, delay) if isinstance(delay, int) else delay))
+    except (TypeError, ValueError):
+        least, most = -1, -1
     if not 0 <= least <= most <= LONGEST_DELAY:
         allowed = f"0 ≤ least ≤ most ≤ {LONGEST_DELAY}"
         raise BadParameter(f"delay = {delay}; give a number of tasks, or (least, most) with {allowed}")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from worthwhile.environments.base import Environment, cumulative, draw_kinds
 from worthwhile.errors import BadTable, MissingExtra, did_you_mean
-from worthwhile.problem import Noise, Problem
+from worthwhile.problem import LARGEST, Noise, Problem
 from worthwhile.state import Floats, Indices
 
 COLUMNS = ("task_type", "item_id", "option", "reward", "cost")
@@ -90,7 +90,9 @@ def replay(
 
 def check_added(table: Table, added_cost: float) -> Floats:
     """The costs with the added cost per task; still positive."""
-    if not math.isfinite(added_cost) or float(table.cost.min()) + added_cost <= 0.0:
+    if not math.isfinite(added_cost):
+        raise BadTable(f"{table.name}: added cost {added_cost:g}; it must be a finite number")
+    if float(table.cost.min()) + added_cost <= 0.0:
         raise BadTable(
             f"{table.name}: added cost {added_cost:g} leaves costs at or below 0; every cost must be above 0"
         )
@@ -150,10 +152,14 @@ def read_csv(path: Path) -> dict[str, Any]:
         raise BadTable(f"{path}: {reason}") from None
     while rows and not rows[-1]:
         rows.pop()  # empty lines at the end; anywhere else they would make row numbers wrong
+    header = [name.strip() for name in header]
+    for name in header:
+        if header.count(name) > 1:
+            raise BadTable(f"{path}: two columns are called {name!r}; each name may stand once")
     for line, row in enumerate(rows, 2):
         if len(row) != len(header):
             raise BadTable(f"{path}, row {line}: {len(row)} values for {len(header)} columns")
-    return {name.strip(): [row[place] for row in rows] for place, name in enumerate(header)}
+    return {name: [row[place].strip() for row in rows] for place, name in enumerate(header)}
 
 
 def as_table(name: str, columns: Mapping[str, Any], where: str = "the table", first_row: int = 1) -> Table:
@@ -166,6 +172,11 @@ def as_table(name: str, columns: Mapping[str, Any], where: str = "the table", fi
         raise BadTable(f"{where}: no rows")
     reward = numbers(columns["reward"], f"{where}, column reward", first_row)
     cost = numbers(columns["cost"], f"{where}, column cost", first_row)
+    for column, values in (("reward", reward), ("cost", cost)):
+        if np.abs(values).max() > LARGEST:
+            row = int(np.argmax(np.abs(values)))
+            where_row = f"{where}, row {row + first_row}"
+            raise BadTable(f"{where_row}: {column} = {values[row]:g}; at most {LARGEST:g}: use another unit")
     if not (cost > 0.0).all():
         row = int(np.argmin(cost > 0.0))
         raise BadTable(f"{where}, row {row + first_row}: cost = {cost[row]:g}; every cost must be above 0")

@@ -23,6 +23,7 @@ from worthwhile.policies.thompson import RatioThompson, RewardThompson
 from worthwhile.policies.ucb import RatioUcb, RewardUcb
 
 DEFAULT = "ratio-imed"
+METHODS = ("init", "choose", "judge", "learn", "observe")
 
 
 class Listed(NamedTuple):
@@ -106,10 +107,11 @@ def find(name: str) -> Listed:
     if not hasattr(imported, attribute):
         raise UnknownPolicy(f"policy {name!r}: {module!r} has no {attribute!r}")
     found = getattr(imported, attribute)
-    if not (isinstance(found, type) and hasattr(found, "_fields") and hasattr(found, "choose")):
-        raise UnknownPolicy(
-            f"policy {name!r} is not a policy: it must be a NamedTuple class with init, choose, learn …"
-        )
+    if not (isinstance(found, type) and hasattr(found, "_fields")):
+        raise UnknownPolicy(f"policy {name!r} is not a policy: it must be a NamedTuple class with {', '.join(METHODS)}")
+    for method in METHODS:
+        if not callable(getattr(found, method, None)):
+            raise UnknownPolicy(f"policy {name!r} is not a policy: it has no method {method}")
     return Listed(found)
 
 
@@ -130,4 +132,4 @@ def convert(name: str, policy: Any, parameter: str, text: str, options: tuple[st
         raise BadParameter(f"policy {name!r}: {parameter} = {text!r}; it must be {wanted}") from None
 
 
-__all__ = ["DEFAULT", "LIST", "Known", "Listed", "Policy", "check_parameters", "find", "known", "make"]
+__all__ = ["DEFAULT", "LIST", "METHODS", "Known", "Listed", "Policy", "check_parameters", "find", "known", "make"]

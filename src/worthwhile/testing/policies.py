@@ -14,7 +14,7 @@ from worthwhile.decision import Decision
 from worthwhile.environments import synthetic
 from worthwhile.loop import TOTALS, Block, engine_for, new_flight, truth_of
 from worthwhile.optimum import solve
-from worthwhile.policies import Policy, known, make
+from worthwhile.policies import METHODS, Policy, known, make
 from worthwhile.problem import Noise, Problem
 from worthwhile.simulator import Delay
 from worthwhile.state import Floats, Indices, Size
@@ -38,7 +38,6 @@ from worthwhile.testing.rules import (
     broken,
 )
 
-METHODS = ("init", "choose", "judge", "learn", "observe")
 UNMOVED = ("tasks", "ratio", "arrivals", "plug_in")
 HARD = ((0.0, 1e-6), (-1e6, 1.0), (1e6, 1e6), (-1e-6, 1e6), (0.0, 1.0))  # rewards and costs
 
