@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -245,8 +245,11 @@ def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]
 
     with job.progress, ThreadPoolExecutor(min(threads, runs)) as pool:
         try:
-            for future in as_completed([pool.submit(work) for _ in range(min(threads, runs))]):
-                future.result()
+            working = {pool.submit(work) for _ in range(min(threads, runs))}
+            while working:  # wake up now and then: a signal may have reached another thread
+                done, working = wait(working, timeout=0.1, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
         except KeyboardInterrupt:
             job.stop.set()
             pool.shutdown(wait=True)
