@@ -34,7 +34,7 @@ TOTALS = (
 ENGINES = ("compiled", "python")
 NOT_ON_OFFER = "an option that is not on offer"
 BEGIN, END = 7, 8  # places of these arguments of `play`
-CAN_BE_LATE = True  # False in machine code for runs without delay: half the size, a sixth faster
+CAN_BE_LATE = True  # False in machine code for runs without delay, which then has no code for it
 
 
 class Truth(NamedTuple):
