@@ -10,14 +10,13 @@ import argparse
 import math
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile import Environment, Problem, random_problem, replay, seven_kinds, simulate, two_kinds
-from worthwhile.environments.replay import Table, read_table, subset
+from recorded import TABLES, recorded, shuffled
+from worthwhile import random_problem, seven_kinds, simulate, two_kinds
 from worthwhile.families import FAMILIES
 
 DEFAULT = "ratio-imed"
@@ -40,17 +39,6 @@ DEFAULT_PAPER = {"two p=.8": (101, 2), "two p=.6": (201, 5), "seven": (212, 2)} 
 STUCK_LIMIT = {"two p=.8": 0.3, "two p=.6": 0.8}  # %, upper end of the 95 % interval
 LOSS_DEFAULT = {"unit": 1.73, "train": 0.49, "big": 0.51, "dollars": 2.0}  # %, T = 3·10⁴, form for the family's costs
 LOSS_DOL_RM = {"unit": 4.5, "train": 4.5, "big": 0.8, "dollars": 234}  # %, T = 10⁵
-TABLES = {  # added cost; loss in %, T = 10⁵: DOL-RM, ω-UCB, default
-    "cloud_vm": (0.0, (18.2, 21.2, 5.9)),
-    "learning_curve_skill": (0.0, (228, 94, 25)),
-    "inference_cpu": (0.0, (2.5, 78, 2.1)),
-    "crowd_workers": (0.0, (0.47, 5.0, 1.6)),
-    "image_training": (0.0, (0.12, 0.76, 0.15)),
-    "bfcl_latency": (0.5, (2.4, 4.5, 1.3)),
-    "evaldevquality_v06": (0.0, (1.1, 17.9, 0.55)),
-    "routerbench_0shot_1pct": (0.001, (190, 6.1, 1.1)),
-}
-TEN_OPTIONS = ("bfcl_latency", "evaldevquality_v06")  # these have 58 and 67: ten per kind, evenly spaced by name
 DELAYS = (0, 10, 100, 1000)
 
 
@@ -196,13 +184,6 @@ def delays(problems: int) -> None:
         )
 
 
-def shuffled(problem: Problem, seed: int) -> Problem:
-    """The same problem with its options in another order."""
-    order = np.random.default_rng(seed).permutation(len(problem.options))
-    names = tuple(problem.options[place] for place in order)
-    return replace(problem, options=names, reward=problem.reward[:, order], cost=problem.cost[:, order])
-
-
 def tables(folder: Path, runs: int) -> None:
     """Recorded tables, cells resampled or items replayed."""
     print(f"\nShare of the optimum lost, %, recorded tables in {folder}, T = 10⁵, {runs} runs")
@@ -216,23 +197,6 @@ def tables(folder: Path, runs: int) -> None:
         for policy, reference in zip(policies, references, strict=True):
             ours = policy == DEFAULT
             show(Row(f"{name}: {policy}", 100 * mean[policy], 100 * error[policy], reference, 0.05 * reference, ours))
-
-
-def recorded(folder: Path, name: str, added: float) -> Environment:
-    """A recorded table as an environment."""
-    table = read_table(folder / f"{name}.parquet")
-    return replay(ten_per_kind(table) if name in TEN_OPTIONS else table, added_cost=added)
-
-
-def ten_per_kind(table: Table) -> Table:
-    """Ten options per kind, evenly spaced by name."""
-    names, keep = np.array(table.options), np.zeros(len(table.kind), dtype=bool)
-    for kind in range(len(table.kinds)):
-        options = np.unique(table.option[table.kind == kind])
-        by_name = options[np.argsort(names[options])]
-        picked = by_name[np.linspace(0, len(by_name) - 1, 10).astype(int)]
-        keep |= (table.kind == kind) & np.isin(table.option, picked)
-    return subset(table, keep)
 
 
 def main() -> int:
