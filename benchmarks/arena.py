@@ -159,7 +159,7 @@ def save(path: Path, found: Sequence[Measured]) -> None:
 def main() -> int:
     """Print the tables; exit code 1 if a target is missed at T = 10⁵."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="T up to 10⁵, ten times the runs")
+    parser.add_argument("--full", action="store_true", help="T up to 10⁵, three times the runs")
     parser.add_argument("--tables", type=Path, metavar="DIR", help="add the recorded tables (.parquet) of a folder")
     parser.add_argument("--develop", action="store_true", help="the half of the random problems to develop on")
     parser.add_argument("--rows", default="*", metavar="PATTERN", help='only rows like this, e.g. "*options"')
@@ -168,7 +168,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("results/arena.csv"), help="where the numbers go")
     options = parser.parse_args()
     horizons = options.tasks or [1_000, 10_000, *([100_000] if options.full else [])]
-    runs = 200 if options.full else 20
+    runs = 60 if options.full else 20
     begin = time.perf_counter()
     wanted = fnmatch.filter
     chosen = [r for r in rows(DEVELOP if options.develop else REPORT, options.tables) if wanted([r.name], options.rows)]

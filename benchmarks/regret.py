@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from recorded import TABLES, recorded, shuffled
-from worthwhile import random_problem, seven_kinds, simulate, two_kinds
+from worthwhile import Problem, random_problem, seven_kinds, simulate, two_kinds
 from worthwhile.families import FAMILIES
+from worthwhile.optimum import Optimum
 
 DEFAULT = "ratio-imed"
 PAPER = {"two p=.8": two_kinds(0.8), "two p=.6": two_kinds(0.6), "seven": seven_kinds()}
@@ -36,6 +37,7 @@ BREAK_EVEN = {  # seven kinds, 400 runs: at T = 10⁴ and at 3·10⁴
     "reward-ucb": ((118, None), (338, None)),
 }
 DEFAULT_PAPER = {"two p=.8": (101, 2), "two p=.6": (201, 5), "seven": (212, 2)}  # Gaussian form, T = 3·10⁴
+STEEPEST = 0.35  # slope of log regret over log tasks
 STUCK_LIMIT = {"two p=.8": 0.3, "two p=.6": 0.8}  # %, upper end of the 95 % interval
 LOSS_DEFAULT = {"unit": 1.73, "train": 0.49, "big": 0.51, "dollars": 2.0}  # %, T = 3·10⁴, form for the family's costs
 LOSS_DOL_RM = {"unit": 4.5, "train": 4.5, "big": 0.8, "dollars": 234}  # %, T = 10⁵
@@ -116,6 +118,38 @@ def default_on_paper(runs: int) -> None:
         if "MISSED" in verdict:
             missed.append(f"{name}: stuck {high:.2f} %")
         print(f"    stuck: {stuck} of {count} runs, {low:.2f} to {high:.2f} %   {verdict}")
+
+
+def flattening(runs: int) -> None:
+    """How fast the default's regret still grows between 10⁵ and 10⁶ tasks, and how it stands to the asymptote.
+
+    With Gaussian noise no policy that works on every problem can in the long run lose less than
+    Σ 2 Var(R − θ*C) / Δ · ln T over the options that are Δ behind the best of their kind.
+    """
+    print(
+        f"\n{DEFAULT} told nothing, {runs} runs: growth from T = 10⁵ to 10⁶; 2 Var/Δ · ln T is what no policy can beat"
+    )
+    for name, problem in PAPER.items():
+        result = simulate(problem, [DEFAULT], tasks=1_000_000, runs=runs, marks=[100_000], progress=False, seed=2)
+        early, late = result.measure("regret")[:, 0, :].mean(axis=0)
+        slope = math.log10(late / early)
+        verdict = "holds" if slope < STEEPEST else "MISSED"
+        if verdict == "MISSED":
+            missed.append(f"{name}: slope {slope:.2f}")
+        ratio, gaps = result.best.ratio, gap_of(problem, result.best)
+        least = sum(2.0 * (1.0 + ratio * ratio) / gap for gap in gaps) * math.log(1e6)  # N(0, 1) noise on both
+        print(
+            f"  {name:<10} {early:7.0f} → {late:7.0f}   slope on log-log axes {slope:.2f}, limit {STEEPEST}: {verdict}"
+            f"   asymptote {least:,.0f}",
+            flush=True,
+        )
+
+
+def gap_of(problem: Problem, best: Optimum) -> list[float]:
+    """How far each option that is not the best of its kind is behind it, at the best ratio."""
+    score = problem.reward - best.ratio * problem.cost
+    behind = np.nanmax(score, axis=1, keepdims=True) - score
+    return [float(gap) for gap in behind[problem.offered] if gap > 0.0]
 
 
 def wilson(hits: int, trials: int, z: float = 1.96) -> tuple[float, float]:
@@ -210,6 +244,7 @@ def main() -> int:
     rivals(400 // share)
     break_even(1000 // share)
     default_on_paper(10_000 // share)
+    flattening(40 // share)
     families(100 // share)
     delays(40 // share)
     if options.tables:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.problem import Problem
+from worthwhile.coins import Rng
+from worthwhile.environments import synthetic
+from worthwhile.problem import Noise, Problem
 
 Floats = npt.NDArray[np.float64]
+SILENT = {"reward_noise": Noise(sd=0.0), "cost_noise": Noise(sd=0.0)}
 
 
 class Tasks(NamedTuple):
@@ -62,11 +65,10 @@ def every_policy(problem: Problem) -> list[tuple[float, tuple[int, ...]]]:
     return found
 
 
-def least_evidence_on_a_grid(delta: float, nu: float, kappa: float, positive: bool) -> float:
+def least_gamma_evidence_on_a_grid(delta: float, nu: float, kappa: float) -> float:
     """The least evidence for any share y of the cost saved, the reward making up the rest, by looking everywhere.
 
-    The reward takes ½ ln(1 + (δ−y)²/ν). The saving takes κ(ln(1−y) + 1/(1−y) − 1) where costs are positive (Gamma),
-    and ½ ln(1 + κy²) where they may be negative (Gaussian); a mean cost cannot be, so y is at most 1.
+    The reward takes ½ ln(1 + (δ−y)²/ν), the saving κ(ln(1−y) + 1/(1−y) − 1).
     """
 
     def gamma(y: Floats) -> Floats:
@@ -75,11 +77,10 @@ def least_evidence_on_a_grid(delta: float, nu: float, kappa: float, positive: bo
         return kappa * np.where(y < 1e-4, series, exact)
 
     def evidence(y: Floats) -> Floats:
-        saving = gamma(y) if positive else 0.5 * np.log1p(kappa * y * y)
-        value: Floats = 0.5 * np.log1p((delta - y) ** 2 / nu) + saving
+        value: Floats = 0.5 * np.log1p((delta - y) ** 2 / nu) + gamma(y)
         return value
 
-    top = min(delta, 1.0 - 1e-12 if positive else 1.0)
+    top = min(delta, 1.0 - 1e-12)
     share = np.concatenate([np.geomspace(1e-16, 0.5, 4000), 1.0 - np.geomspace(0.5, 1e-12, 4000)])
     points = np.unique(np.concatenate([[0.0], top * share, [top]]))
     for _ in range(4):  # look closer around the best point
@@ -87,3 +88,43 @@ def least_evidence_on_a_grid(delta: float, nu: float, kappa: float, positive: bo
         low, high = points[max(0, place - 1)], points[min(len(points) - 1, place + 1)]
         points = np.unique(np.concatenate([points, np.linspace(low, high, 200)]))
     return float(evidence(points).min())
+
+
+def least_gaussian_evidence_on_a_grid(behind: float, ratio: float, cost: float, covariance: Floats) -> float:
+    """½ ln(1 + s' Σ⁻¹ s), least over the shifts s of reward and cost that make up `behind` and leave a cost ≥ 0."""
+    inverse, size = np.linalg.inv(covariance), behind / ratio
+    saved = np.concatenate([-np.geomspace(1e-6, 1e6, 20_000) * size, np.geomspace(1e-6, 1e6, 20_000) * size, [0.0]])
+    saved = np.append(saved[saved <= max(cost, 0.0)], max(cost, 0.0))
+    for _ in range(3):  # look closer around the best point
+        shift = np.stack([behind - ratio * saved, -saved])
+        squares = np.einsum("in,ij,jn->n", shift, inverse, shift)
+        best = saved[np.argmin(squares)]
+        closer = best + np.linspace(-1e-3, 1e-3, 4001) * abs(best)
+        saved = np.append(closer[closer <= max(cost, 0.0)], best)
+    return 0.5 * float(np.log1p(squares.min()))
+
+
+def drive(
+    policy: Any, problem: Problem, tasks: int, seed: int = 3, units: tuple[float, float] = (1.0, 1.0), extra: int = 0
+) -> tuple[Any, Floats]:
+    """The state and the pulls of every (kind, option) after some tasks, interpreted.
+
+    Rewards and costs are multiplied by `units`; `extra` kinds are announced that never arrive.
+    """
+    world, (rows, columns) = synthetic(problem).world, problem.reward.shape
+    kinds, latents = world.draw(np.random.default_rng(seed), tasks)
+    offers = [np.flatnonzero(row).astype(np.uint32) for row in problem.offered]
+    state, pulls, pending = policy.init(rows + extra, columns), np.zeros((rows, columns)), np.zeros(columns, np.uint32)
+    for place, kind in enumerate(kinds):
+        made = policy.choose(state, kind, offers[kind], pending, Rng(1, place + 1))
+        assert math.isfinite(made.reward_estimate)
+        assert math.isfinite(made.cost_estimate)
+        reward, cost = world.feedback(kind, made.option, latents[place])
+        policy.learn(state, kind, made, reward * units[0], cost * units[1], Rng(1, place + 1))
+        pulls[kind, made.option] += 1
+    return state, pulls
+
+
+def same_for_all(pairs: dict[str, tuple[float, float]], kinds: int = 2, **settings: Any) -> Problem:
+    """Every kind offers the same."""
+    return Problem.of({f"s{kind}": (1.0 / kinds, pairs) for kind in range(kinds)}, **settings)

@@ -66,7 +66,7 @@ def check_parameters(policy: Any) -> None:
     for field, value in policy._asdict().items():
         if isinstance(value, int | float) and not math.isfinite(value):
             raise BadParameter(f"{name}: {field} = {value}; it must be a finite number")
-        if field in ("horizon", "cost_min", "cost_max") and value <= 0:
+        if field in ("horizon", "cost_min", "cost_max", "caution") and value <= 0:
             raise BadParameter(f"{name}: {field} = {value}; it must be above 0")
         if field == "noise" and value < 0:
             raise BadParameter(f"{name}: noise = {value}; it must be 0 or more")

@@ -17,8 +17,9 @@ from worthwhile.learning import Moments, new_moments, record_moments
 from worthwhile.state import Floats, Indices
 
 PRIOR_PULLS = 10.0  # an option's variance starts from its kind's, worth so many pulls
-FORCED_REPEATS = 3.0  # second pulls of a kind that are made whatever the first ones said
+SECOND_LOOK = 7.0  # one pull alone never counts for more evidence than this: e⁷ ≈ 1 100
 RELATIVE_FLOOR = 1e-18  # of a squared mean: smaller variances are rounding
+CORRELATED = 1.0 - 1e-12  # more than this is rounding, too
 
 
 class State(NamedTuple):
@@ -30,36 +31,30 @@ class State(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A kind's variances, pooled over its options."""
+    """A kind's variances and covariance, pooled over its options."""
 
-    gap: float  # of R − θC
     reward: float
     cost: float
+    product: float
     relative_cost: float  # of C/C̄
 
 
-def gap_squares(arms: Moments, kind: int, option: int, ratio: float) -> float:
-    """Σ (Z − Z̄)² of Z = R − θC."""
-    squares = arms.reward_squares[kind, option] + ratio * ratio * arms.cost_squares[kind, option]
-    return max(0.0, squares - 2.0 * ratio * arms.products[kind, option])  # type: ignore[no-any-return]
-
-
-def pool(arms: Moments, kind: int, options: Indices, ratio: float) -> Spread:
-    """Pooled variances of the options on offer."""
-    gap, reward, cost, freedom, relative_cost, relative_freedom = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+def pool(arms: Moments, kind: int, options: Indices) -> Spread:
+    """Pooled over the options on offer."""
+    reward, cost, product, freedom, relative_cost, relative_freedom = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for option in options:
         more = arms.pulls[kind, option] - 1.0
         if more > 0.0:
             freedom += more
-            gap += gap_squares(arms, kind, option, ratio)
             reward += arms.reward_squares[kind, option]
             cost += arms.cost_squares[kind, option]
+            product += arms.products[kind, option]
             mean = arms.mean_cost[kind, option]
             if mean > 0.0:
                 relative_freedom += more
                 relative_cost += arms.cost_squares[kind, option] / (mean * mean)
     freedom, relative_freedom = max(freedom, 1.0), max(relative_freedom, 1.0)
-    return Spread(gap / freedom, reward / freedom, cost / freedom, relative_cost / relative_freedom)
+    return Spread(reward / freedom, cost / freedom, product / freedom, relative_cost / relative_freedom)
 
 
 def evidence(
@@ -69,35 +64,51 @@ def evidence(
 
     The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts.
     """
-    pulls, cost = arms.pulls[kind, option], arms.mean_cost[kind, option]
-    trust: float = (pulls + PRIOR_PULLS) / pulls
-    if cost <= 0.0 or ratio <= 0.0:
-        variance: float = (gap_squares(arms, kind, option, ratio) + PRIOR_PULLS * spread.gap) / pulls
-        total = math.log(1.0 + behind * behind / variance) if variance > 0.0 else math.inf
-        return 0.5 * trust * total
-    reward = arms.mean_reward[kind, option]
+    pulls, reward, cost = arms.pulls[kind, option], arms.mean_reward[kind, option], arms.mean_cost[kind, option]
     reward_variance = (arms.reward_squares[kind, option] + PRIOR_PULLS * spread.reward) / pulls
     reward_variance = max(reward_variance, RELATIVE_FLOOR * (reward * reward + behind * behind))
     pooled = spread.relative_cost * cost * cost if positive else spread.cost
-    cost_variance = (arms.cost_squares[kind, option] + PRIOR_PULLS * pooled) / (pulls * cost * cost)
-    unit = ratio * cost
-    delta, nu, kappa = behind / unit, reward_variance / (unit * unit), 1.0 / max(cost_variance, RELATIVE_FLOOR)
-    return trust * least_evidence(delta, nu, kappa, positive)
-
-
-def least_evidence(delta: float, nu: float, kappa: float, positive: bool) -> float:
-    """The least `evidence_at` any share y of the cost saved; its stationary points are the roots of a cubic."""
-    if positive:
-        scale = 1.0 + kappa
-        a = (delta + 2.0 + 2.0 * kappa * delta) / scale
-        b = (2.0 * delta + 1.0 + kappa * (nu + delta * delta)) / scale
-        c = delta / scale
+    cost_variance = (arms.cost_squares[kind, option] + PRIOR_PULLS * pooled) / pulls
+    cost_variance = max(cost_variance, RELATIVE_FLOOR * cost * cost)
+    if positive and ratio > 0.0:
+        unit = ratio * cost
+        total = least_gamma_evidence(behind / unit, reward_variance / (unit * unit), cost * cost / cost_variance)
     else:
-        a, b, c = 1.5 * delta, 0.5 * (nu + delta * delta + 1.0 / kappa), 0.5 * delta / kappa
+        covariance = (arms.products[kind, option] + PRIOR_PULLS * spread.product) / pulls
+        total = gaussian_evidence(behind, ratio, cost, reward_variance, cost_variance, covariance)
+    return (pulls + PRIOR_PULLS) / pulls * total  # type: ignore[no-any-return]
+
+
+def gaussian_evidence(
+    behind: float, ratio: float, cost: float, reward_variance: float, cost_variance: float, covariance: float
+) -> float:
+    """Reward and cost Gaussian, with their covariance; a mean cost cannot fall below 0."""
+    variance = reward_variance + ratio * ratio * cost_variance - 2.0 * ratio * covariance  # of R − θC
+    if variance <= RELATIVE_FLOOR * behind * behind:
+        return math.inf
+    saved, most = behind * (ratio * cost_variance - covariance) / variance, max(cost, 0.0)
+    if saved <= most:
+        return 0.5 * math.log(1.0 + behind * behind / variance)
+    gained, left = behind - ratio * most, reward_variance * cost_variance
+    limit = CORRELATED * math.sqrt(left)
+    covariance = max(-limit, min(limit, covariance))
+    left -= covariance * covariance
+    if left <= 0.0:
+        return math.inf
+    shift = cost_variance * gained * gained + (2.0 * covariance * gained + reward_variance * most) * most
+    return 0.5 * math.log(1.0 + shift / left)
+
+
+def least_gamma_evidence(delta: float, nu: float, kappa: float) -> float:
+    """The least `gamma_evidence` any share y of the cost saved; its stationary points are the roots of a cubic."""
+    scale = 1.0 + kappa
+    a = (delta + 2.0 + 2.0 * kappa * delta) / scale
+    b = (2.0 * delta + 1.0 + kappa * (nu + delta * delta)) / scale
+    c = delta / scale
     middle = a / 3.0  # y³ − a y² + b y − c = 0, with y = middle + x
     p = middle * middle - b / 3.0
     q = middle * middle * middle - 0.5 * middle * b + 0.5 * c
-    least = min(evidence_at(0.0, delta, nu, kappa, positive), evidence_at(min(delta, 1.0), delta, nu, kappa, positive))
+    least = min(gamma_evidence(0.0, delta, nu, kappa), gamma_evidence(delta, delta, nu, kappa))
     square = q * q - p * p * p
     roots = 1 if square >= 0.0 else 3
     size = math.sqrt(max(p, 0.0))
@@ -107,7 +118,7 @@ def least_evidence(delta: float, nu: float, kappa: float, positive: bool) -> flo
             x = cube_root(q, math.sqrt(square), p)
         else:
             x = 2.0 * size * math.cos(angle - 2.0 * math.pi / 3.0 * turn)
-        least = min(least, evidence_at(middle + x, delta, nu, kappa, positive))
+        least = min(least, gamma_evidence(middle + x, delta, nu, kappa))
     return least
 
 
@@ -120,18 +131,21 @@ def cube_root(q: float, root: float, p: float) -> float:
     return part + p / part
 
 
-def evidence_at(y: float, delta: float, nu: float, kappa: float, positive: bool) -> float:
+def gamma_evidence(y: float, delta: float, nu: float, kappa: float) -> float:
     """What speaks against a share y of the cost saved and the rest of `behind` made up by the reward.
 
-    Reward: Gaussian with unknown variance. Cost: Gamma of shape κ where all costs are positive, else Gaussian too.
+    Reward: Gaussian of unknown variance. Cost: Gamma of shape κ.
     """
-    if y < 0.0 or y > delta or y > 1.0 or (positive and y == 1.0):
+    if y < 0.0 or y > delta or y >= 1.0:
         return math.inf
     rest = delta - y
-    for_reward = 0.5 * math.log(1.0 + rest * rest / nu)
-    if positive:
-        return for_reward + kappa * (math.log(1.0 - y) + y / (1.0 - y))
-    return for_reward + 0.5 * math.log(1.0 + kappa * y * y)
+    return 0.5 * math.log(1.0 + rest * rest / nu) + kappa * (math.log(1.0 - y) + y / (1.0 - y))
+
+
+def log_price(behind: float, worth: float) -> float:
+    """The log of what a pull of an option costs, counted in tasks of the best one, where it is more than one."""
+    tasks = behind / worth if worth > 0.0 else 0.0
+    return 0.5 * math.log(1.0 + tasks * tasks)
 
 
 def refresh(state: State, kind: int) -> None:
@@ -146,21 +160,18 @@ def refresh(state: State, kind: int) -> None:
     contribute(state.plug_in, kind, best_reward, best_cost)
 
 
-def start(arms: Moments, kind: int, options: Indices, pending: Indices, ratio: float, rng: Rng) -> int:
-    """The position of the option that must be tried now: once each, then a few best ones again; −1 when done."""
-    fewest, ties, position, reported, repeats = math.inf, 0.0, -1, False, 0.0
-    again, again_score, untried = -1, -math.inf, -1
+def start(arms: Moments, kind: int, options: Indices, pending: Indices, rng: Rng) -> int:
+    """The position of the option that must be tried now, each of them once; −1 when done.
+
+    While all of them run and none has reported: the one with the fewest running, ties at random.
+    """
+    fewest, ties, position, untried, reported = math.inf, 0.0, -1, -1, False
     for place, option in enumerate(options):
         pulls = arms.pulls[kind, option]
         running = pulls + pending[option]
         if running == 0.0 and untried < 0:
             untried = place
         reported = reported or pulls > 0.0
-        repeats += running - 1.0
-        if pulls == 1.0 and running == 1.0:
-            score = arms.mean_reward[kind, option] - ratio * arms.mean_cost[kind, option]
-            if score > again_score:
-                again, again_score = place, score
         if running < fewest:
             fewest, ties, position = running, 1.0, place
         elif running == fewest:
@@ -169,36 +180,45 @@ def start(arms: Moments, kind: int, options: Indices, pending: Indices, ratio: f
                 position = place
     if untried >= 0:
         return untried
-    if not reported:
-        return position
-    return again if repeats < FORCED_REPEATS else -1
+    return -1 if reported else position
 
 
 class RatioImed(NamedTuple):
-    """The default. Least evidence against being the best, plus log of its pulls; nothing to tune."""
+    """The default. Least evidence against being the best, plus the log of what a try costs; nothing to tune."""
+
+    caution: float = (
+        1.0  # how much evidence it takes to leave an option alone; less explores less, and fails more often
+    )
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_moments(kinds, options), new_plug_in(kinds), np.full(1, math.inf))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
         arms, ratio = state.arms, state.plug_in.ratio[0]
-        forced = 0 if len(options) == 1 else start(arms, kind, options, pending, ratio, rng)
+        forced = 0 if len(options) == 1 else start(arms, kind, options, pending, rng)
         if forced >= 0:
             option = options[forced]
             return Decision(option, arms.mean_reward[kind, option], arms.mean_cost[kind, option])
-        top = -math.inf  # z*
+        top, worth = -math.inf, 0.0  # z*, and the reward of the option that has it
         for option in options:
             if arms.pulls[kind, option] > 0.0:
-                top = max(top, arms.mean_reward[kind, option] - ratio * arms.mean_cost[kind, option])
-        spread, positive = pool(arms, kind, options, ratio), state.least_cost[0] > 0.0
+                reward = arms.mean_reward[kind, option]
+                score = reward - ratio * arms.mean_cost[kind, option]
+                if score > top:
+                    top, worth = score, abs(reward)
+        spread, positive = pool(arms, kind, options), state.least_cost[0] > 0.0
+        rivals = math.log(len(options) - 1.0)
         best, best_index = NOTHING, math.inf
         for option in options:
             if arms.pulls[kind, option] > 0.0:
                 reward, cost = arms.mean_reward[kind, option], arms.mean_cost[kind, option]
                 pulls = arms.pulls[kind, option] + pending[option]
                 index, behind = math.log(pulls), top - (reward - ratio * cost)
-                if behind > 0.0 and index < best_index:
-                    index += pulls * evidence(arms, kind, option, ratio, behind, spread, positive)
+                if behind > 0.0:
+                    index += rivals + log_price(behind, worth)
+                    if index < best_index:
+                        against = pulls / self.caution * evidence(arms, kind, option, ratio, behind, spread, positive)
+                        index += min(against, SECOND_LOOK) if arms.pulls[kind, option] == 1.0 else against
                 if index < best_index:
                     best, best_index = Decision(option, reward, cost), index
         return best

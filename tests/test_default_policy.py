@@ -1,0 +1,189 @@
+"""The default policy: its evidence recomputed by brute force, what may not change its decisions, and odd inputs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference import SILENT, drive, least_gamma_evidence_on_a_grid, least_gaussian_evidence_on_a_grid, same_for_all
+from worthwhile import policies
+from worthwhile.coins import Rng
+from worthwhile.errors import BadParameter
+from worthwhile.families import FAMILIES, random_problem
+from worthwhile.optimum import solve
+from worthwhile.policies import known, make
+from worthwhile.policies.imed import RatioImed, gaussian_evidence, least_gamma_evidence
+from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
+from worthwhile.simulator import simulate
+
+sizes = st.floats(-6.0, 6.0).map(lambda power: 10.0**power)
+powers_of_two = st.integers(-40, 40).map(lambda power: 2.0**power)
+random_problems = st.builds(random_problem, st.sampled_from(list(FAMILIES)), st.integers(0, 1000))
+
+
+@settings(max_examples=300)
+@given(delta=sizes, nu=sizes, kappa=sizes)
+def test_the_closed_form_of_gamma_evidence_is_the_smallest_anywhere(delta: float, nu: float, kappa: float) -> None:
+    expected = least_gamma_evidence_on_a_grid(delta, nu, kappa)
+    assert least_gamma_evidence(delta, nu, kappa) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@given(
+    behind=st.floats(0.1, 10.0), ratio=st.floats(0.1, 10.0), cost=st.floats(-1.0, 10.0),
+    reward_sd=st.floats(0.1, 10.0), cost_sd=st.floats(0.1, 10.0), correlation=st.floats(-0.99, 0.99),
+)  # fmt: skip
+def test_the_closed_form_of_gaussian_evidence_is_the_smallest_anywhere(
+    behind: float, ratio: float, cost: float, reward_sd: float, cost_sd: float, correlation: float
+) -> None:
+    product = correlation * reward_sd * cost_sd
+    covariance = np.array([[reward_sd**2, product], [product, cost_sd**2]])
+    expected = least_gaussian_evidence_on_a_grid(behind, ratio, cost, covariance)
+    found = gaussian_evidence(behind, ratio, cost, reward_sd**2, cost_sd**2, product)
+    assert found == pytest.approx(expected, rel=1e-4, abs=1e-9)
+
+
+@settings(max_examples=20)
+@given(problem=random_problems, units=st.tuples(powers_of_two, powers_of_two))
+def test_other_units_change_no_decision(problem: Problem, units: tuple[float, float]) -> None:
+    state, pulls = drive(RatioImed(), problem, 400)
+    other, same_pulls = drive(RatioImed(), problem, 400, units=units)
+    assert np.array_equal(pulls, same_pulls)
+    assert other.plug_in.ratio[0] * units[1] == state.plug_in.ratio[0] * units[0]
+
+
+@settings(max_examples=10)
+@given(problem=random_problems, extra=st.integers(1, 5))
+def test_kinds_that_never_arrive_change_no_decision(problem: Problem, extra: int) -> None:
+    assert np.array_equal(drive(RatioImed(), problem, 400)[1], drive(RatioImed(), problem, 400, extra=extra)[1])
+
+
+def test_other_names_change_no_decision() -> None:
+    problem = seven_kinds()
+    renamed = replace(
+        problem,
+        kinds=tuple(f"kind {name}!" for name in reversed(problem.kinds)),
+        options=tuple(f"♞{place}" for place, _ in enumerate(problem.options)),
+    )
+    losses = [simulate(one, [policies.DEFAULT], 2000, 3).curves for one in (problem, renamed)]
+    assert np.array_equal(*losses)
+
+
+def odd_units(problem: Problem) -> Problem:
+    """Rewards × 3.7, costs × 0.013, with their N(0, 1) noise."""
+    by_reward, by_cost = 3.7, 0.013
+    return replace(
+        problem,
+        reward=problem.reward * by_reward,
+        cost=problem.cost * by_cost,
+        reward_noise=Noise(sd=by_reward),
+        cost_noise=Noise(sd=by_cost),
+    )
+
+
+def reordered(problem: Problem) -> Problem:
+    """Kinds the other way round."""
+    return replace(
+        problem,
+        kinds=problem.kinds[::-1],
+        arrival=problem.arrival[::-1],
+        reward=problem.reward[::-1],
+        cost=problem.cost[::-1],
+    )
+
+
+@pytest.mark.parametrize("change", [odd_units, reordered])
+def test_odd_units_and_another_order_of_kinds_change_no_loss(change: Any) -> None:
+    problems = (seven_kinds(), change(seven_kinds()))
+    results = [simulate(one, [policies.DEFAULT], 10_000, 60, marks=[]) for one in problems]
+    mean = [result.mean("loss")[policies.DEFAULT] for result in results]
+    error = [result.error("loss")[policies.DEFAULT] for result in results]
+    assert abs(mean[0] - mean[1]) < 3.0 * math.hypot(*error)
+
+
+@pytest.mark.parametrize("added", [0.5, 3.0])
+def test_a_fixed_cost_for_every_task_moves_the_ratio_to_the_new_optimum(added: float) -> None:
+    problem = seven_kinds()
+    dearer = replace(problem, cost=problem.cost + added)
+    result = simulate(dearer, [policies.DEFAULT], 20_000, 10, marks=[])
+    assert solve(dearer).ratio < 0.8 * solve(problem).ratio
+    assert result.mean("theta")[policies.DEFAULT] == pytest.approx(solve(dearer).ratio, rel=0.02)
+
+
+ODD_PROBLEMS = {
+    "no noise at all": same_for_all({"a": (1.0, 1.0), "b": (2.0, 1.5), "c": (0.5, 3.0)}, **SILENT),
+    "all options equal": same_for_all({"a": (1.0, 1.0), "b": (1.0, 1.0), "c": (1.0, 1.0)}, **SILENT),
+    "one option": same_for_all({"a": (1.0, 1.0)}),
+    "no rewards": same_for_all({"a": (0.0, 1.0), "b": (0.0, 2.0)}, **SILENT),
+    "losses only": same_for_all({"a": (-1.0, 1.0), "b": (-2.0, 0.5), "c": (-0.1, 4.0)}),
+    "losses without noise": same_for_all({"a": (-1.0, 1.0), "b": (-2.0, 0.5)}, **SILENT),
+    "costs over twelve orders": same_for_all(
+        {"a": (1.0, 1e-6), "b": (1.0, 1.0), "c": (2.0, 1e6)}, cost_noise=Noise("lognormal", cv=0.3)
+    ),
+    "rewards over twelve orders": same_for_all(
+        {"a": (1e-6, 1.0), "b": (1.0, 1.0), "c": (1e6, 2.0)}, reward_noise=Noise(cv=0.3)
+    ),
+    "costs that are often negative": same_for_all({"a": (1.0, 0.1), "b": (2.0, 0.1)}, cost_noise=Noise(sd=5.0)),
+}
+
+
+@pytest.mark.parametrize("name", list(ODD_PROBLEMS))
+def test_the_default_tries_everything_and_stays_finite_on(name: str) -> None:
+    problem = ODD_PROBLEMS[name]
+    policy: Any = make(policies.DEFAULT, known(problem, 300))
+    state, pulls = drive(policy, problem, 300)
+    assert (pulls[problem.offered] > 0).all()
+    assert np.isfinite(state.plug_in.ratio).all()
+    result = simulate(problem, [policies.DEFAULT], tasks=300, runs=2, threads=1)
+    assert np.isfinite(result.curves).all()
+
+
+def test_the_default_meets_every_kind_once_without_stumbling() -> None:
+    problem = same_for_all({"a": (1.0, 1.0), "b": (2.0, 1.5)}, kinds=60)
+    _, pulls = drive(make(policies.DEFAULT, known(problem, 60)), problem, 60)
+    assert pulls.sum() == 60
+
+
+def test_an_option_is_not_dropped_for_one_unlucky_pull() -> None:
+    """The other option has no noise, so there is nothing to suggest that this one does."""
+    policy, options, pending = RatioImed(), np.arange(2, dtype=np.uint32), np.zeros(2, np.uint32)
+    state, luck, lucky = policy.init(1, 2), np.random.default_rng(0), 0
+    for task in range(1, 6001):
+        made = policy.choose(state, 0, options, pending, Rng(1, task))
+        if made.option == 1:
+            reward = -1.0 if lucky == 0 else luck.normal(2.0, 2.0)
+            lucky += 1
+        else:
+            reward = 1.0
+        policy.learn(state, 0, made, reward, 1.0, Rng(1, task))
+    assert lucky > 2500
+
+
+def test_more_caution_explores_more() -> None:
+    problem, pulls = two_kinds(0.8), {}
+    for caution in (0.3, 1.0, 3.0):
+        _, counted = drive(RatioImed(caution), problem, 3000)
+        pulls[caution] = np.min(np.where(problem.offered, counted, np.inf))
+    assert pulls[0.3] < pulls[1.0] < pulls[3.0]
+    with pytest.raises(BadParameter, match="caution = 0"):
+        simulate(problem, ["ratio-imed,caution=0"], 10, 1)
+
+
+def test_the_default_learns_what_greedy_never_does() -> None:
+    result = simulate(two_kinds(0.8), [policies.DEFAULT, "kind-greedy"], tasks=20_000, runs=10, seed=8)
+    regret = result.mean("regret")
+    assert regret[policies.DEFAULT] < 400
+    assert regret["kind-greedy"] > 1000
+
+
+def test_waiting_tasks_spread_the_default_over_the_options() -> None:
+    policy: Any = make(policies.DEFAULT, known(two_kinds(), 100))
+    state, pending, options = policy.init(1, 4), np.zeros(4, np.uint32), np.arange(4, dtype=np.uint32)
+    for task in range(1, 41):
+        pending[policy.choose(state, 0, options, pending, Rng(5, task)).option] += 1
+    assert pending.tolist() == [10, 10, 10, 10]
