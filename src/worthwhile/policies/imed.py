@@ -43,16 +43,16 @@ def pool(arms: Moments, kind: int, options: Indices) -> Spread:
     """Pooled over the options on offer."""
     reward, cost, product, freedom, relative_cost, relative_freedom = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for option in options:
-        more = arms.pulls[kind, option] - 1.0
+        more = float(arms.pulls[kind, option]) - 1.0
         if more > 0.0:
             freedom += more
-            reward += arms.reward_squares[kind, option]
-            cost += arms.cost_squares[kind, option]
-            product += arms.products[kind, option]
-            mean = arms.mean_cost[kind, option]
+            reward += float(arms.reward_squares[kind, option])
+            squares, mean = float(arms.cost_squares[kind, option]), float(arms.mean_cost[kind, option])
+            cost += squares
+            product += float(arms.products[kind, option])
             if mean > 0.0:
                 relative_freedom += more
-                relative_cost += arms.cost_squares[kind, option] / (mean * mean)
+                relative_cost += squares / (mean * mean)
     freedom, relative_freedom = max(freedom, 1.0), max(relative_freedom, 1.0)
     return Spread(reward / freedom, cost / freedom, product / freedom, relative_cost / relative_freedom)
 
@@ -64,19 +64,20 @@ def evidence(
 
     The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts.
     """
-    pulls, reward, cost = arms.pulls[kind, option], arms.mean_reward[kind, option], arms.mean_cost[kind, option]
-    reward_variance = (arms.reward_squares[kind, option] + PRIOR_PULLS * spread.reward) / pulls
+    pulls, cost = float(arms.pulls[kind, option]), float(arms.mean_cost[kind, option])
+    reward = float(arms.mean_reward[kind, option])
+    reward_variance = (float(arms.reward_squares[kind, option]) + PRIOR_PULLS * spread.reward) / pulls
     reward_variance = max(reward_variance, RELATIVE_FLOOR * (reward * reward + behind * behind))
     pooled = spread.relative_cost * cost * cost if positive else spread.cost
-    cost_variance = (arms.cost_squares[kind, option] + PRIOR_PULLS * pooled) / pulls
+    cost_variance = (float(arms.cost_squares[kind, option]) + PRIOR_PULLS * pooled) / pulls
     cost_variance = max(cost_variance, RELATIVE_FLOOR * cost * cost)
     if positive and ratio > 0.0:
         unit = ratio * cost
         total = least_gamma_evidence(behind / unit, reward_variance / (unit * unit), cost * cost / cost_variance)
     else:
-        covariance = (arms.products[kind, option] + PRIOR_PULLS * spread.product) / pulls
+        covariance = (float(arms.products[kind, option]) + PRIOR_PULLS * spread.product) / pulls
         total = gaussian_evidence(behind, ratio, cost, reward_variance, cost_variance, covariance)
-    return (pulls + PRIOR_PULLS) / pulls * total  # type: ignore[no-any-return]
+    return (pulls + PRIOR_PULLS) / pulls * total
 
 
 def gaussian_evidence(
@@ -194,7 +195,7 @@ class RatioImed(NamedTuple):
         return State(new_moments(kinds, options), new_plug_in(kinds), np.full(1, math.inf))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        arms, ratio = state.arms, state.plug_in.ratio[0]
+        arms, ratio = state.arms, float(state.plug_in.ratio[0])
         forced = 0 if len(options) == 1 else start(arms, kind, options, pending, rng)
         if forced >= 0:
             option = options[forced]
@@ -202,8 +203,8 @@ class RatioImed(NamedTuple):
         top, worth = -math.inf, 0.0  # z*, and the reward of the option that has it
         for option in options:
             if arms.pulls[kind, option] > 0.0:
-                reward = arms.mean_reward[kind, option]
-                score = reward - ratio * arms.mean_cost[kind, option]
+                reward = float(arms.mean_reward[kind, option])
+                score = reward - ratio * float(arms.mean_cost[kind, option])
                 if score > top:
                     top, worth = score, abs(reward)
         spread, positive = pool(arms, kind, options), state.least_cost[0] > 0.0
@@ -211,8 +212,8 @@ class RatioImed(NamedTuple):
         best, best_index = NOTHING, math.inf
         for option in options:
             if arms.pulls[kind, option] > 0.0:
-                reward, cost = arms.mean_reward[kind, option], arms.mean_cost[kind, option]
-                pulls = arms.pulls[kind, option] + pending[option]
+                reward, cost = float(arms.mean_reward[kind, option]), float(arms.mean_cost[kind, option])
+                pulls = float(arms.pulls[kind, option] + pending[option])
                 index, behind = math.log(pulls), top - (reward - ratio * cost)
                 if behind > 0.0:
                     index += rivals + log_price(behind, worth)
