@@ -167,7 +167,7 @@ def test_an_option_is_not_dropped_for_one_unlucky_pull() -> None:
 def test_more_caution_explores_more() -> None:
     problem, pulls = two_kinds(0.8), {}
     for caution in (0.3, 1.0, 3.0):
-        _, counted = drive(RatioImed(caution), problem, 3000)
+        _, counted = drive(RatioImed(caution=caution), problem, 3000)
         pulls[caution] = np.min(np.where(problem.offered, counted, np.inf))
     assert pulls[0.3] < pulls[1.0] < pulls[3.0]
     with pytest.raises(BadParameter, match="caution = 0"):

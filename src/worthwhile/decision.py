@@ -64,12 +64,12 @@ def new_plug_in(kinds: int) -> PlugIn:
     return PlugIn(one[0], one[1], one[2], each[0], each[1], each[2], np.zeros(kinds, np.uint32), count[0], count[1])
 
 
-def arrive(plug_in: PlugIn, kind: int) -> int:
-    """Count an arrival; returns the other kind whose turn it is to be refreshed."""
+def arrive(plug_in: PlugIn, kind: int, weight: float = 1.0) -> int:
+    """Count an arrival, as `weight` of them; returns the other kind whose turn it is to be refreshed."""
     if plug_in.arrivals[kind] == 0.0:
         plug_in.known[plug_in.known_kinds[0]] = kind
         plug_in.known_kinds[0] += 1
-    plug_in.arrivals[kind] += 1.0
+    plug_in.arrivals[kind] += weight
     plug_in.turn[0] += 1
     if plug_in.turn[0] >= plug_in.known_kinds[0]:
         plug_in.turn[0] = 0

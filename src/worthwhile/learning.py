@@ -61,16 +61,17 @@ def record(arms: Arms, kind: int, option: int, reward: float, cost: float) -> No
     arms.mean_cost[kind, option] = (arms.mean_cost[kind, option] * before + cost) / pulls  # Eq. (6)
 
 
-def record_moments(arms: Moments, kind: int, option: int, reward: float, cost: float) -> None:
-    """One more pull, with second moments (Welford)."""
-    pulls = arms.pulls[kind, option] + 1.0
+def record_moments(arms: Moments, kind: int, option: int, reward: float, cost: float, weight: float = 1.0) -> None:
+    """One more pull, with second moments (Welford; West, 1979, where pulls have weights)."""
+    pulls = arms.pulls[kind, option] + weight
+    share = weight / pulls
     arms.pulls[kind, option] = pulls
     reward_before = reward - arms.mean_reward[kind, option]
     cost_before = cost - arms.mean_cost[kind, option]
-    arms.mean_reward[kind, option] += reward_before / pulls
-    arms.mean_cost[kind, option] += cost_before / pulls
-    reward_after = reward - arms.mean_reward[kind, option]
-    cost_after = cost - arms.mean_cost[kind, option]
+    arms.mean_reward[kind, option] += reward_before * share
+    arms.mean_cost[kind, option] += cost_before * share
+    reward_after = weight * (reward - arms.mean_reward[kind, option])
+    cost_after = weight * (cost - arms.mean_cost[kind, option])
     arms.reward_squares[kind, option] += reward_before * reward_after
     arms.cost_squares[kind, option] += cost_before * cost_after
     arms.products[kind, option] += reward_before * cost_after

@@ -70,5 +70,7 @@ def check_parameters(policy: Any) -> None:
             raise BadParameter(f"{name}: {field} = {value}; it must be above 0")
         if field == "noise" and value < 0:
             raise BadParameter(f"{name}: noise = {value}; it must be 0 or more")
+        if field == "half_life" and value != 0 and value < 1:
+            raise BadParameter(f"{name}: half_life = {value}; give a number of tasks, at least 1, or 0 for no fading")
     if getattr(policy, "ratio_min", 0) > getattr(policy, "ratio_max", math.inf):
         raise BadParameter(f"{name}: ratio_min = {policy.ratio_min} is above ratio_max = {policy.ratio_max}")

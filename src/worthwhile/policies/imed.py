@@ -20,14 +20,20 @@ PRIOR_PULLS = 10.0  # an option's variance starts from its kind's, worth so many
 SECOND_LOOK = 7.0  # one pull alone never counts for more evidence than this: e⁷ ≈ 1 100
 RELATIVE_FLOOR = 1e-18  # of a squared mean: smaller variances are rounding
 CORRELATED = 1.0 - 1e-12  # more than this is rounding, too
+LOG_2 = 0.6931471805599453
+HEAVIEST = 2.0**400  # weights are scaled down when one gets here
 
 
 class State(NamedTuple):
-    """Means and second moments of every (kind, option), the plug-in ratio, and the least cost ever seen."""
+    """Means and second moments of every (kind, option), the plug-in ratio, and the least cost ever seen.
+
+    Where evidence fades, each report weighs more than the one before, and a pull counts for weight/(weight now).
+    """
 
     arms: Moments
     plug_in: PlugIn
     least_cost: Floats  # (1,)
+    weight: Floats  # (1,) of a report now; always 1 if nothing fades
 
 
 class Spread(NamedTuple):
@@ -39,11 +45,11 @@ class Spread(NamedTuple):
     relative_cost: float  # of C/C̄
 
 
-def pool(arms: Moments, kind: int, options: Indices) -> Spread:
-    """Pooled over the options on offer."""
+def pool(arms: Moments, kind: int, options: Indices, one: float) -> Spread:
+    """Pooled over the options on offer; `one` is the weight of a pull now."""
     reward, cost, product, freedom, relative_cost, relative_freedom = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for option in options:
-        more = float(arms.pulls[kind, option]) - 1.0
+        more = float(arms.pulls[kind, option]) - one
         if more > 0.0:
             freedom += more
             reward += float(arms.reward_squares[kind, option])
@@ -53,31 +59,31 @@ def pool(arms: Moments, kind: int, options: Indices) -> Spread:
             if mean > 0.0:
                 relative_freedom += more
                 relative_cost += squares / (mean * mean)
-    freedom, relative_freedom = max(freedom, 1.0), max(relative_freedom, 1.0)
+    freedom, relative_freedom = max(freedom, one), max(relative_freedom, one)
     return Spread(reward / freedom, cost / freedom, product / freedom, relative_cost / relative_freedom)
 
 
 def evidence(
-    arms: Moments, kind: int, option: int, ratio: float, behind: float, spread: Spread, positive: bool
+    arms: Moments, kind: int, option: int, ratio: float, behind: float, spread: Spread, positive: bool, one: float
 ) -> float:
     """Evidence per pull that this option is not the best, though it looks `behind` by z* − z; K in docs/policies.md.
 
     The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts.
     """
     pulls, cost = float(arms.pulls[kind, option]), float(arms.mean_cost[kind, option])
-    reward = float(arms.mean_reward[kind, option])
-    reward_variance = (float(arms.reward_squares[kind, option]) + PRIOR_PULLS * spread.reward) / pulls
+    reward, prior = float(arms.mean_reward[kind, option]), PRIOR_PULLS * one
+    reward_variance = (float(arms.reward_squares[kind, option]) + prior * spread.reward) / pulls
     reward_variance = max(reward_variance, RELATIVE_FLOOR * (reward * reward + behind * behind))
     pooled = spread.relative_cost * cost * cost if positive else spread.cost
-    cost_variance = (float(arms.cost_squares[kind, option]) + PRIOR_PULLS * pooled) / pulls
+    cost_variance = (float(arms.cost_squares[kind, option]) + prior * pooled) / pulls
     cost_variance = max(cost_variance, RELATIVE_FLOOR * cost * cost)
     if positive and ratio > 0.0:
         unit = ratio * cost
         total = least_gamma_evidence(behind / unit, reward_variance / (unit * unit), cost * cost / cost_variance)
     else:
-        covariance = (float(arms.products[kind, option]) + PRIOR_PULLS * spread.product) / pulls
+        covariance = (float(arms.products[kind, option]) + prior * spread.product) / pulls
         total = gaussian_evidence(behind, ratio, cost, reward_variance, cost_variance, covariance)
-    return (pulls + PRIOR_PULLS) / pulls * total
+    return (pulls + prior) / pulls * total
 
 
 def gaussian_evidence(
@@ -161,6 +167,20 @@ def refresh(state: State, kind: int) -> None:
     contribute(state.plug_in, kind, best_reward, best_cost)
 
 
+def fade(state: State, half_life: float) -> None:
+    """The next report weighs 2^(1/half-life) times as much as this one, by an approximation without powers."""
+    step = 0.5 * LOG_2 / half_life
+    state.weight[0] *= (1.0 + step) / (1.0 - step)
+    if state.weight[0] > HEAVIEST:
+        scale = 1.0 / state.weight[0]
+        arms, plug_in = state.arms, state.plug_in
+        for table in (arms.pulls, arms.reward_squares, arms.cost_squares, arms.products):
+            table[:, :] *= scale
+        for row in (plug_in.arrivals, plug_in.reward, plug_in.cost, plug_in.total_reward, plug_in.total_cost):
+            row[:] *= scale
+        state.weight[0] = 1.0
+
+
 def start(arms: Moments, kind: int, options: Indices, pending: Indices, rng: Rng) -> int:
     """The position of the option that must be tried now, each of them once; −1 when done.
 
@@ -187,15 +207,14 @@ def start(arms: Moments, kind: int, options: Indices, pending: Indices, rng: Rng
 class RatioImed(NamedTuple):
     """The default. Least evidence against being the best, plus the log of what a try costs; nothing to tune."""
 
-    caution: float = (
-        1.0  # how much evidence it takes to leave an option alone; less explores less, and fails more often
-    )
+    half_life: float = 0.0  # tasks after which evidence counts half, where things change; 0: it never fades
+    caution: float = 1.0  # evidence it takes to leave an option alone; less is quicker, and fails more often
 
     def init(self, kinds: int, options: int) -> State:
-        return State(new_moments(kinds, options), new_plug_in(kinds), np.full(1, math.inf))
+        return State(new_moments(kinds, options), new_plug_in(kinds), np.full(1, math.inf), np.ones(1))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        arms, ratio = state.arms, float(state.plug_in.ratio[0])
+        arms, ratio, one = state.arms, float(state.plug_in.ratio[0]), float(state.weight[0])
         forced = 0 if len(options) == 1 else start(arms, kind, options, pending, rng)
         if forced >= 0:
             option = options[forced]
@@ -207,19 +226,21 @@ class RatioImed(NamedTuple):
                 score = reward - ratio * float(arms.mean_cost[kind, option])
                 if score > top:
                     top, worth = score, abs(reward)
-        spread, positive = pool(arms, kind, options), state.least_cost[0] > 0.0
+        spread, positive = pool(arms, kind, options, one), state.least_cost[0] > 0.0
         rivals = math.log(len(options) - 1.0)
         best, best_index = NOTHING, math.inf
         for option in options:
             if arms.pulls[kind, option] > 0.0:
                 reward, cost = float(arms.mean_reward[kind, option]), float(arms.mean_cost[kind, option])
-                pulls = float(arms.pulls[kind, option] + pending[option])
+                reported = float(arms.pulls[kind, option]) / one
+                pulls = reported + float(pending[option])
                 index, behind = math.log(pulls), top - (reward - ratio * cost)
                 if behind > 0.0:
                     index += rivals + log_price(behind, worth)
                     if index < best_index:
-                        against = pulls / self.caution * evidence(arms, kind, option, ratio, behind, spread, positive)
-                        index += min(against, SECOND_LOOK) if arms.pulls[kind, option] == 1.0 else against
+                        against = evidence(arms, kind, option, ratio, behind, spread, positive, one)
+                        against *= pulls / self.caution
+                        index += min(against, SECOND_LOOK) if reported <= 1.0 else against
                 if index < best_index:
                     best, best_index = Decision(option, reward, cost), index
         return best
@@ -228,13 +249,15 @@ class RatioImed(NamedTuple):
         return Decision(option, state.arms.mean_reward[kind, option], state.arms.mean_cost[kind, option])
 
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
-        record_moments(state.arms, kind, made.option, reward, cost)
+        record_moments(state.arms, kind, made.option, reward, cost, state.weight[0])
         state.least_cost[0] = min(state.least_cost[0], cost)
-        other = arrive(state.plug_in, kind)
+        other = arrive(state.plug_in, kind, state.weight[0])
         refresh(state, kind)
         refresh(state, other)
         settle(state.plug_in)
+        if self.half_life > 0.0:
+            fade(state, self.half_life)
 
     def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
-        record_moments(state.arms, kind, option, reward, cost)
+        record_moments(state.arms, kind, option, reward, cost, state.weight[0])
         state.least_cost[0] = min(state.least_cost[0], cost)
