@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from reference import SILENT, drive, least_gamma_evidence_on_a_grid, least_gaussian_evidence_on_a_grid, same_for_all
 from worthwhile import policies
 from worthwhile.coins import Rng
+from worthwhile.decision import Decision
+from worthwhile.environments.synthetic import drifting
 from worthwhile.errors import BadParameter
 from worthwhile.families import FAMILIES, random_problem
 from worthwhile.optimum import solve
@@ -172,6 +174,45 @@ def test_more_caution_explores_more() -> None:
     assert pulls[0.3] < pulls[1.0] < pulls[3.0]
     with pytest.raises(BadParameter, match="caution = 0"):
         simulate(problem, ["ratio-imed,caution=0"], 10, 1)
+
+
+@pytest.mark.parametrize("half_life", [1.0, 5.0, 200.0])
+def test_evidence_fades_by_half_in_a_half_life(half_life: float) -> None:
+    """Long enough for the weights to be scaled down on the way: 2⁴⁰⁰ is reached after 400 half-lives."""
+    tasks, rng, policy = 2500, np.random.default_rng(0), RatioImed(half_life=half_life)
+    state, rewards, costs = policy.init(1, 1), rng.normal(1.0, 1.0, tasks), rng.gamma(2.0, 1.0, tasks)
+    for task in range(tasks):
+        policy.learn(state, 0, Decision(0, 0.0, 0.0), rewards[task], costs[task], Rng(1, task + 1))
+    step = 0.5 * math.log(2.0) / half_life
+    fading = (1.0 - step) / (1.0 + step)
+    assert fading**half_life == pytest.approx(0.5, rel=0.035)  # one task is a crude half-life; five are exact to 0.2 %
+    weights = fading ** np.arange(tasks, 0, -1)
+    arms, now = state.arms, state.weight[0]
+    assert arms.pulls[0, 0] / now == pytest.approx(weights.sum())
+    mean_reward, mean_cost = weights @ rewards / weights.sum(), weights @ costs / weights.sum()
+    assert arms.mean_reward[0, 0] == pytest.approx(mean_reward)
+    assert arms.mean_cost[0, 0] == pytest.approx(mean_cost)
+    assert arms.reward_squares[0, 0] / now == pytest.approx(weights @ (rewards - mean_reward) ** 2)
+    products = weights @ ((rewards - mean_reward) * (costs - mean_cost))
+    assert arms.products[0, 0] / now == pytest.approx(products)
+    assert state.plug_in.ratio[0] == pytest.approx(mean_reward / mean_cost)
+
+
+def test_a_policy_that_forgets_finds_what_has_become_best() -> None:
+    before = same_for_all({"a": (1.0, 1.0), "b": (2.0, 1.0)}, kinds=1)
+    after = same_for_all({"a": (3.0, 1.0), "b": (2.0, 1.0)}, kinds=1)
+    change = drifting([(0, before), (20_000, after)])
+    marks = [20_000, 23_000]
+    found = simulate(change, ["ratio-imed", "ratio-imed,half_life=1000"], 24_000, 10, marks=marks).measure("regret")
+    late = (found[:, :, -1] - found[:, :, -2]).mean(axis=0) / 1000  # per task, three half-lives after the change
+    assert late[1] < 0.2
+    assert late[0] > 0.5
+
+
+def test_a_half_life_is_a_number_of_tasks() -> None:
+    for wrong in (-1, 0.5):
+        with pytest.raises(BadParameter, match=r"half_life = .*at least 1, or 0 for no fading"):
+            simulate(two_kinds(), [f"ratio-imed,half_life={wrong}"], 10, 1)
 
 
 def test_the_default_learns_what_greedy_never_does() -> None:

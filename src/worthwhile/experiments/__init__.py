@@ -5,6 +5,7 @@ from __future__ import annotations
 from worthwhile.experiments import (
     changes,
     delays,
+    fading,
     figure_4,
     figure_5,
     omega_benchmark,
@@ -27,6 +28,7 @@ EXPERIMENTS = (
     Experiment("proof-terms", "The proof: its two errors, lemma by lemma", proof_terms.run),
     Experiment("sensitivity", "Sensitivity: wrong bounds, a wrong horizon, other scales", sensitivity.run),
     Experiment("changes", "Changes: shares that shift, means that drift", changes.run),
+    Experiment("fading", "Fading: forgetting against learning a change", fading.run),
     Experiment("delays", "Delays: feedback that comes late", delays.run),
     Experiment("sizes", "Sizes: up to 1 000 options, up to 1 000 kinds", sizes.run),
     Experiment("omega-benchmark", "ω-UCB's own benchmark: one kind, many options", omega_benchmark.run),
