@@ -172,13 +172,23 @@ def fade(state: State, half_life: float) -> None:
     step = 0.5 * LOG_2 / half_life
     state.weight[0] *= (1.0 + step) / (1.0 - step)
     if state.weight[0] > HEAVIEST:
-        scale = 1.0 / state.weight[0]
-        arms, plug_in = state.arms, state.plug_in
-        for table in (arms.pulls, arms.reward_squares, arms.cost_squares, arms.products):
-            table[:, :] *= scale
-        for row in (plug_in.arrivals, plug_in.reward, plug_in.cost, plug_in.total_reward, plug_in.total_cost):
-            row[:] *= scale
+        lighten(state.arms, state.plug_in, 1.0 / state.weight[0])
         state.weight[0] = 1.0
+
+
+def lighten(arms: Moments, plug_in: PlugIn, scale: float) -> None:
+    """Multiply every weight."""
+    for kind in range(arms.pulls.shape[0]):
+        for option in range(arms.pulls.shape[1]):
+            arms.pulls[kind, option] *= scale
+            arms.reward_squares[kind, option] *= scale
+            arms.cost_squares[kind, option] *= scale
+            arms.products[kind, option] *= scale
+        plug_in.arrivals[kind] *= scale
+        plug_in.reward[kind] *= scale
+        plug_in.cost[kind] *= scale
+    plug_in.total_reward[0] *= scale
+    plug_in.total_cost[0] *= scale
 
 
 def start(arms: Moments, kind: int, options: Indices, pending: Indices, rng: Rng) -> int:
