@@ -126,9 +126,7 @@ def flattening(runs: int) -> None:
     With Gaussian noise no policy that works on every problem can in the long run lose less than
     Σ 2 Var(R − θ*C) / Δ · ln T over the options that are Δ behind the best of their kind.
     """
-    print(
-        f"\n{DEFAULT} told nothing, {runs} runs: growth from T = 10⁵ to 10⁶; asymptote: Σ 2 Var/Δ · ln T"
-    )
+    print(f"\n{DEFAULT} told nothing, {runs} runs: growth from T = 10⁵ to 10⁶; asymptote: Σ 2 Var/Δ · ln T")
     for name, problem in PAPER.items():
         result = simulate(problem, [DEFAULT], tasks=1_000_000, runs=runs, marks=[100_000], progress=False, seed=2)
         early, late = result.measure("regret")[:, 0, :].mean(axis=0)
