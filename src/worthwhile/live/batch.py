@@ -1,0 +1,251 @@
+"""One transaction's work: decisions, reports, observations and withdrawals, on rows read and written together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadTask, BrokenRule, Error, UnknownTask
+from worthwhile.live.mirror import Mirror
+from worthwhile.live.names import feedback, option_text
+from worthwhile.live.settings import Settings
+from worthwhile.live.turns import Request
+from worthwhile.state import Indices, ratio_in
+from worthwhile.stores.base import NO_POLICY, OWN, Header, LogRow, TaskRow, Transaction
+
+SNAPSHOT_EVERY = 20_000  # entries of the log
+COUNTS_ONCE = "a report counts once"
+
+
+class Batch:
+    """What is asked at the same time. Everything is read at once, worked out here, and written at once."""
+
+    def __init__(self, mirror: Mirror, tx: Transaction, header: Header, requests: Sequence[Request]) -> None:
+        self.mirror, self.tx, self.header, self.requests = mirror, tx, header, requests
+        self.rows: dict[int, TaskRow] = {}
+        self.keys: dict[str, TaskRow] = {}
+        self.new: list[int] = []
+        self.changed: set[int] = set()
+        self.entries: list[LogRow] = []
+        self.counts: dict[int, Indices] = {}  # running tasks of a kind, by option
+
+    def run(self) -> None:
+        """Answer every request, then write what has changed."""
+        numbers = {request.task for request in self.requests if request.task is not None}
+        keys = {request.key for request in self.requests if request.key is not None}
+        if numbers:
+            self.remember(self.tx.tasks(self.mirror.id, list(numbers)))
+        if keys:
+            self.remember(self.tx.keyed(self.mirror.id, list(keys)))
+        for request in self.requests:
+            try:
+                request.answer = request.action(self)
+                request.reason = None
+            except Error as reason:
+                request.reason = reason
+        self.write()
+
+    def remember(self, rows: Sequence[TaskRow]) -> None:
+        for row in rows:
+            self.rows[row.task] = row
+            if row.key is not None:
+                self.keys[row.key] = row
+
+    def write(self) -> None:
+        mirror, rows = self.mirror, self.rows
+        if mirror.added or self.new or self.changed or self.entries:
+            new, changed = [rows[task] for task in self.new], [rows[task] for task in self.changed]
+            self.tx.add(mirror.id, mirror.added, new, changed, self.entries)
+            mirror.added = []
+        self.save_snapshot()
+
+    def save_snapshot(self, every: int = SNAPSHOT_EVERY) -> None:
+        """Shorten the next start, if it is worth it."""
+        if self.mirror.fold.position - self.mirror.saved >= every:
+            self.tx.save(self.mirror.id, self.mirror.fold.snapshot())
+            self.mirror.saved = self.mirror.fold.position
+
+    def running(self, kind: int) -> Indices:
+        """Running tasks of a kind by option, those decided in this batch included."""
+        fold = self.mirror.fold
+        if kind not in self.counts:
+            known = self.mirror.kinds.number
+            asked = {known[request.kind] for request in self.requests if request.kind in known} | {kind}
+            missing = asked - self.counts.keys()
+            self.counts |= {each: np.zeros(fold.size.options, np.uint32) for each in missing}
+            for each, option, count in self.tx.running(self.mirror.id, list(missing), self.header.now):
+                self.counts[each][option] = count
+            for row in (self.rows[task] for task in self.changed):
+                if row.kind in missing:
+                    self.leave(row)
+        if len(self.counts[kind]) < fold.size.options:
+            self.counts[kind] = np.append(
+                self.counts[kind], np.zeros(fold.size.options - len(self.counts[kind]), np.uint32)
+            )
+        return self.counts[kind]
+
+    def decide(self, kind: str, options: Sequence[Any], key: str | None, lease: float) -> TaskRow:
+        """Choose an option; the task of the same key if there is one."""
+        mirror, fold = self.mirror, self.mirror.fold
+        if key is not None and key in self.keys:
+            return self.same_kind(self.keys[key], kind)
+        offer = mirror.offer(kind, options)
+        pending = self.running(offer.kind)
+        task = self.header.tasks + len(self.new) + 1
+        try:
+            made = fold.engine.choose(offer.kind, offer.numbers, pending, task)
+        except Exception as reason:  # whatever a policy of the user's own may raise
+            name = type(fold.policy).__name__
+            raise BrokenRule(f"{name} raised {type(reason).__name__}: {reason}; check_policy finds out more") from reason
+        option = int(made.option)
+        if option not in offer.allowed:
+            raise BrokenRule(f"{type(fold.policy).__name__} chose an option that is not on offer")
+        ratio = ratio_in(fold.state.learned)
+        now = self.header.now
+        row = TaskRow(
+            task,
+            offer.kind,
+            option,
+            offer.text,
+            ",".join(map(str, pending[offer.numbers].tolist())),
+            float(made.reward_estimate) + 0.0,
+            float(made.cost_estimate) + 0.0,
+            ratio if ratio == ratio else None,
+            fold.position,
+            fold.number,
+            key,
+            now,
+            now + lease,
+            mirror.settings.overhead,
+        )
+        self.remember([row])
+        self.new.append(task)
+        pending[option] += 1
+        return row
+
+    def same_kind(self, row: TaskRow, kind: str) -> TaskRow:
+        """A key that is used again must mean the same task."""
+        its = self.mirror.kinds.texts[row.kind]
+        if its != kind:
+            raise BadTask(f"key {row.key!r} belongs to task {row.task} of kind {its!r}, not {kind!r}; use another key")
+        return row
+
+    def task(self, number: int) -> TaskRow:
+        if number not in self.rows:
+            raise UnknownTask(f"no task {number} in this scheduler; an id is what decide gave, as task.id")
+        return self.rows[number]
+
+    def update(self, row: TaskRow) -> None:
+        """A task has changed; if it stopped running, it no longer counts."""
+        self.remember([row])
+        if row.task not in self.new:
+            self.changed.add(row.task)
+        if row.kind in self.counts:
+            self.leave(row)
+
+    def leave(self, row: TaskRow) -> None:
+        """Count a task no longer that has stopped running in this batch."""
+        if (row.report is not None or row.cancelled) and row.lease_end > self.header.now:
+            self.counts[row.kind][row.option] -= 1
+
+    def report(self, number: int, reward: Any, cost: Any) -> TaskRow:
+        """Reward, cost or both; learned from when both are there."""
+        if reward is None and cost is None:
+            raise BadFeedback(f"task {number}: neither a reward nor a cost; report at least one")
+        row = self.task(number)
+        values = [
+            self.part(row, "reward", row.reward, reward),
+            self.part(row, "cost", row.cost, cost),
+        ]
+        if row.cancelled:
+            raise AlreadyCancelled(f"task {number} was cancelled; it takes no report")
+        if values == [row.reward, row.cost]:
+            return row
+        row = row._replace(reward=values[0], cost=values[1])
+        if values[0] is not None and values[1] is not None:
+            row = row._replace(report=self.enter(row, OWN, row.option, values[0], values[1]))
+        self.update(row)
+        return row
+
+    def part(self, row: TaskRow, what: str, before: float | None, given: Any) -> float | None:
+        """A reward or cost that is new, the same as before, or not given."""
+        if given is None:
+            return before
+        value = feedback(what, given)
+        if before is not None and value != before:
+            told = ", ".join(
+                f"{name} {known:g}" for name, known in (("reward", row.reward), ("cost", row.cost)) if known is not None
+            )
+            raise AlreadyReported(f"task {row.task} already has feedback ({told}), now {what} {value:g}; {COUNTS_ONCE}")
+        return value
+
+    def enter(self, row: TaskRow, observed: int, option: int, reward: float, cost: float) -> int:
+        """A new entry of the log, learned from at once."""
+        number = self.header.reports + len(self.entries) + 1
+        made = row.reward_estimate, row.cost_estimate, row.policy
+        if observed != OWN:
+            made = 0.0, 0.0, NO_POLICY
+        entry = LogRow(number, row.task, observed, row.kind, option, reward, cost, row.overhead, *made)
+        self.entries.append(entry)
+        self.mirror.learn(entry)
+        return number
+
+    def observe(self, number: int, option: Any, reward: Any, cost: Any) -> None:
+        """A side observation of another option of the same task."""
+        row, text = self.task(number), option_text(option)
+        place = self.mirror.options.number.get(text, -1)
+        if str(place) not in row.options.split(","):
+            raise BadFeedback(f"task {number}: option {text} was not on offer; observe one that was")
+        if place == row.option:
+            raise BadFeedback(f"task {number}: option {text} is the one that was chosen; report it")
+        values = feedback("reward", reward), feedback("cost", cost)
+        stored = self.tx.observations(self.mirror.id, [number])
+        for entry in (*stored, *self.entries):
+            if entry.task == number and entry.observed == place:
+                if values == (entry.reward, entry.cost):
+                    return
+                before = f"reward {entry.reward:g}, cost {entry.cost:g}"
+                raise AlreadyReported(f"task {number}, option {text}: already observed ({before}); {COUNTS_ONCE}")
+        self.enter(row, place, place, *values)
+
+    def cancel(self, number: int) -> None:
+        """The task will not report, and no longer counts as running."""
+        row = self.task(number)
+        if row.report is not None:
+            raise AlreadyReported(f"task {number} has reported already; it cannot be cancelled")
+        if not row.cancelled:
+            self.update(row._replace(cancelled=1))
+
+    def announce(self, kinds: Sequence[str], options: Sequence[str]) -> None:
+        """Give names their numbers."""
+        for role, texts in (("kind", kinds), ("option", options)):
+            for text in texts:
+                self.mirror.name(role, text)
+
+    def retire(self, kind: str | None, option: str) -> None:
+        if (kind, option) not in self.mirror.settings.retired:
+            self.set(self.mirror.settings._replace(retired=(*self.mirror.settings.retired, (kind, option))))
+
+    def restore(self, kind: str | None, option: str) -> None:
+        retired = self.mirror.settings.retired
+        if (kind, option) not in retired:
+            where = f" for kind {kind!r}" if kind is not None else ""
+            raise BadTask(f"option {option} is not retired{where}; retired are {retired or 'none'}")
+        self.set(self.mirror.settings._replace(retired=tuple(one for one in retired if one != (kind, option))))
+
+    def change(self, policy: str | None, overhead: float | None) -> None:
+        settings = self.mirror.settings
+        if policy is not None:
+            settings = settings._replace(policy=self.mirror.name("policy", policy))
+        if overhead is not None:
+            settings = settings._replace(overhead=overhead)
+        if settings != self.mirror.settings:
+            self.set(settings)
+
+    def set(self, settings: Settings) -> None:
+        """Write the settings; every process, this one too, reads them before its next batch."""
+        self.tx.change(self.mirror.id, settings.text())
+        self.mirror.settings = settings
+        self.mirror.offers.clear()

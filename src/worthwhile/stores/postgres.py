@@ -1,0 +1,125 @@
+"""PostgreSQL: for many machines. Needs the extra `postgres`.
+
+A transaction is sent in pipelines, so that it takes two or three round trips however many rows it writes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
+
+from worthwhile.errors import MissingExtra, StoreError
+from worthwhile.stores.schema import prepare
+from worthwhile.stores.sql import SqlTransaction
+
+try:
+    import psycopg
+except ImportError:
+    raise MissingExtra("a PostgreSQL store", "postgres") from None
+
+PATIENCE = 30.0  # seconds to wait for a server that is starting again
+WORDS = {"identity": "bigint generated always as identity primary key", "bytes": "bytea"}
+INSTALLING = 0x776F727468  # the advisory lock of whoever creates or migrates the tables
+
+
+class PostgresStore(SqlTransaction):
+    """Store and transaction in one."""
+
+    OPEN = """select id, key, generation, names, tasks, reports,
+      extract(epoch from clock_timestamp())::double precision from schedulers where name = ? for update"""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.where = without_password(url)
+        with explained(self.where):
+            self.connection = connect(url)
+            try:
+                with self.transaction():
+                    self.run(f"select pg_advisory_xact_lock({INSTALLING})")
+                    prepare(self.version(), self.run, WORDS, self.where)
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def version(self) -> int | None:
+        """The schema version; None if there are no tables of ours."""
+        if self.query("select to_regclass('worthwhile')")[0][0] is None:
+            return None
+        return int(self.query("select version from worthwhile")[0][0])
+
+    @contextmanager
+    def transaction(self) -> Iterator[PostgresStore]:
+        with explained(self.where):
+            self.begin()
+            try:
+                with self.connection.pipeline():
+                    yield self
+                    self.connection.execute("commit")
+            except BaseException:
+                with suppress(psycopg.Error):
+                    if self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                        self.connection.execute("rollback")
+                raise
+
+    def begin(self) -> None:
+        """Start a transaction, on a new connection if the old one is gone; nothing has been asked of it yet."""
+        try:
+            self.connection.execute("begin")
+        except psycopg.OperationalError:
+            self.connection.close()
+            self.connection = connect(self.url)
+            self.connection.execute("begin")
+
+    def run(self, sql: str) -> None:
+        self.connection.execute(sql.encode())
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.connection.execute(in_psycopg(sql), values).fetchall()
+
+    def write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) == 1:
+            self.connection.execute(in_psycopg(sql), rows[0])
+        else:
+            self.connection.cursor().executemany(in_psycopg(sql), rows)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+@cache
+def in_psycopg(sql: str) -> bytes:
+    """Placeholders as psycopg writes them."""
+    return sql.replace("?", "%s").encode()
+
+
+def connect(url: str) -> psycopg.Connection[Any]:
+    """A connection; patient with a server that is just starting or restarting."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return psycopg.connect(url, autocommit=True)
+        except psycopg.OperationalError as reason:
+            hopeless = any(word in str(reason) for word in ("does not exist", "authentication", "resolve"))
+            if hopeless or time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
+def without_password(url: str) -> str:
+    """The address, fit to be shown."""
+    before, found, after = url.rpartition("@")
+    return f"{before.split('://')[0]}://…@{after}" if found else url
+
+
+@contextmanager
+def explained(where: str) -> Iterator[None]:
+    """psycopg's errors in our words."""
+    try:
+        yield
+    except psycopg.Error as reason:
+        what = " ".join(str(reason).split())
+        remedy = "what was asked may or may not be stored: repeat it (a key or a report counts once)"
+        raise StoreError(f"{where}: {what}; {remedy}") from reason
