@@ -290,7 +290,7 @@ class Scheduler:
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""
         if os.getpid() == self.pid:
-            self.ask(lambda batch: batch.save_snapshot(WORTH_SAVING))
+            self.ask(save_if_worth_it)
             self.store.close()
 
     def __enter__(self) -> Scheduler:
@@ -298,6 +298,12 @@ class Scheduler:
 
     def __exit__(self, *reason: object) -> None:
         self.close()
+
+
+def save_if_worth_it(batch: Batch) -> None:
+    """A last snapshot."""
+    if batch.mirror.fold.position - batch.mirror.saved >= WORTH_SAVING:
+        batch.save_snapshot()
 
 
 def key_of(seed: int) -> int:

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadTask, BrokenRule, Error, UnknownTask
+from worthwhile.decision import Decision
+from worthwhile.live.engines import Offer
 from worthwhile.live.mirror import Mirror
 from worthwhile.live.names import feedback, option_text
 from worthwhile.live.settings import Settings
 from worthwhile.live.turns import Request
-from worthwhile.state import Indices, ratio_in
+from worthwhile.state import Indices
 from worthwhile.stores.base import NO_POLICY, OWN, Header, LogRow, TaskRow, Transaction
 
 SNAPSHOT_EVERY = 20_000  # entries of the log
+REWARD = TaskRow._fields.index("reward")
 COUNTS_ONCE = "a report counts once"
 
 
@@ -29,16 +32,16 @@ class Batch:
         self.new: list[int] = []
         self.changed: set[int] = set()
         self.entries: list[LogRow] = []
-        self.counts: dict[int, Indices] = {}  # running tasks of a kind, by option
+        self.counts: dict[int, dict[int, int]] = {}  # running tasks by kind and option
 
     def run(self) -> None:
         """Answer every request, then write what has changed."""
-        numbers = {request.task for request in self.requests if request.task is not None}
-        keys = {request.key for request in self.requests if request.key is not None}
-        if numbers:
-            self.remember(self.tx.tasks(self.mirror.id, list(numbers)))
-        if keys:
-            self.remember(self.tx.keyed(self.mirror.id, list(keys)))
+        numbers = [request.task for request in self.requests if request.task is not None]
+        keys = [request.key for request in self.requests if request.key is not None]
+        for row in self.tx.tasks(self.mirror.id, numbers) if numbers else ():
+            self.remember(row)
+        for row in self.tx.keyed(self.mirror.id, keys) if keys else ():
+            self.remember(row)
         for request in self.requests:
             try:
                 request.answer = request.action(self)
@@ -47,11 +50,10 @@ class Batch:
                 request.reason = reason
         self.write()
 
-    def remember(self, rows: Sequence[TaskRow]) -> None:
-        for row in rows:
-            self.rows[row.task] = row
-            if row.key is not None:
-                self.keys[row.key] = row
+    def remember(self, row: TaskRow) -> None:
+        self.rows[row.task] = row
+        if row.key is not None:
+            self.keys[row.key] = row
 
     def write(self) -> None:
         mirror, rows = self.mirror, self.rows
@@ -59,60 +61,53 @@ class Batch:
             new, changed = [rows[task] for task in self.new], [rows[task] for task in self.changed]
             self.tx.add(mirror.id, mirror.added, new, changed, self.entries)
             mirror.added = []
-        self.save_snapshot()
+        if mirror.fold.position - mirror.saved >= SNAPSHOT_EVERY:
+            self.save_snapshot()
 
-    def save_snapshot(self, every: int = SNAPSHOT_EVERY) -> None:
-        """Shorten the next start, if it is worth it."""
-        if self.mirror.fold.position - self.mirror.saved >= every:
-            self.tx.save(self.mirror.id, self.mirror.fold.snapshot())
-            self.mirror.saved = self.mirror.fold.position
+    def save_snapshot(self) -> None:
+        """Shorten the next start."""
+        self.tx.save(self.mirror.id, self.mirror.fold.snapshot())
+        self.mirror.saved = self.mirror.fold.position
 
-    def running(self, kind: int) -> Indices:
+    def running(self, kind: int) -> dict[int, int]:
         """Running tasks of a kind by option, those decided in this batch included."""
-        fold = self.mirror.fold
         if kind not in self.counts:
             known = self.mirror.kinds.number
-            asked = {known[request.kind] for request in self.requests if request.kind in known} | {kind}
-            missing = asked - self.counts.keys()
-            self.counts |= {each: np.zeros(fold.size.options, np.uint32) for each in missing}
-            for each, option, count in self.tx.running(self.mirror.id, list(missing), self.header.now):
+            asked = {known[request.kind] for request in self.requests if request.kind in known}
+            missing = [each for each in asked | {kind} if each not in self.counts]
+            self.counts |= {each: {} for each in missing}
+            for each, option, count in self.tx.running(self.mirror.id, missing, self.header.now):
                 self.counts[each][option] = count
-            for row in (self.rows[task] for task in self.changed):
-                if row.kind in missing:
-                    self.leave(row)
-        if len(self.counts[kind]) < fold.size.options:
-            self.counts[kind] = np.append(
-                self.counts[kind], np.zeros(fold.size.options - len(self.counts[kind]), np.uint32)
-            )
+            for task in self.changed:
+                if self.rows[task].kind in missing:
+                    self.leave(self.rows[task])
         return self.counts[kind]
 
     def decide(self, kind: str, options: Sequence[Any], key: str | None, lease: float) -> TaskRow:
         """Choose an option; the task of the same key if there is one."""
-        mirror, fold = self.mirror, self.mirror.fold
+        mirror, fold, now = self.mirror, self.mirror.fold, self.header.now
         if key is not None and key in self.keys:
             return self.same_kind(self.keys[key], kind)
         offer = mirror.offer(kind, options)
-        pending = self.running(offer.kind)
+        running = self.running(offer.kind)
+        pending, pending_text = fold.idle, offer.idle
+        if running:
+            pending = np.zeros_like(fold.idle)
+            for each, count in running.items():
+                pending[each] = count
+            pending_text = ",".join(map(str, pending[offer.array].tolist()))
         task = self.header.tasks + len(self.new) + 1
-        try:
-            made = fold.engine.choose(offer.kind, offer.numbers, pending, task)
-        except Exception as reason:  # whatever a policy of the user's own may raise
-            name = type(fold.policy).__name__
-            raise BrokenRule(f"{name} raised {type(reason).__name__}: {reason}; check_policy finds out more") from reason
+        made = self.choose(offer, pending, task)
         option = int(made.option)
-        if option not in offer.allowed:
-            raise BrokenRule(f"{type(fold.policy).__name__} chose an option that is not on offer")
-        ratio = ratio_in(fold.state.learned)
-        now = self.header.now
         row = TaskRow(
             task,
             offer.kind,
             option,
             offer.text,
-            ",".join(map(str, pending[offer.numbers].tolist())),
+            pending_text,
             float(made.reward_estimate) + 0.0,
             float(made.cost_estimate) + 0.0,
-            ratio if ratio == ratio else None,
+            fold.ratio,
             fold.position,
             fold.number,
             key,
@@ -120,10 +115,22 @@ class Batch:
             now + lease,
             mirror.settings.overhead,
         )
-        self.remember([row])
+        self.remember(row)
         self.new.append(task)
-        pending[option] += 1
+        running[option] = running.get(option, 0) + 1
         return row
+
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
+        """The policy's decision, which may be anything if the policy is the user's own."""
+        fold = self.mirror.fold
+        try:
+            made = fold.engine.choose(offer, pending, task)
+        except Exception as reason:
+            name = type(fold.policy).__name__
+            raise BrokenRule(f"{name} raised {type(reason).__name__}: {reason}; check_policy finds out more") from reason
+        if made.option not in offer.numbers:
+            raise BrokenRule(f"{type(fold.policy).__name__} chose an option that is not on offer")
+        return made
 
     def same_kind(self, row: TaskRow, kind: str) -> TaskRow:
         """A key that is used again must mean the same task."""
@@ -139,7 +146,7 @@ class Batch:
 
     def update(self, row: TaskRow) -> None:
         """A task has changed; if it stopped running, it no longer counts."""
-        self.remember([row])
+        self.remember(row)
         if row.task not in self.new:
             self.changed.add(row.task)
         if row.kind in self.counts:
@@ -163,9 +170,10 @@ class Batch:
             raise AlreadyCancelled(f"task {number} was cancelled; it takes no report")
         if values == [row.reward, row.cost]:
             return row
-        row = row._replace(reward=values[0], cost=values[1])
+        number_in_log = None
         if values[0] is not None and values[1] is not None:
-            row = row._replace(report=self.enter(row, OWN, row.option, values[0], values[1]))
+            number_in_log = self.enter(row, OWN, row.option, values[0], values[1])
+        row = TaskRow(*row[:REWARD], *values, number_in_log)
         self.update(row)
         return row
 
@@ -189,7 +197,7 @@ class Batch:
             made = 0.0, 0.0, NO_POLICY
         entry = LogRow(number, row.task, observed, row.kind, option, reward, cost, row.overhead, *made)
         self.entries.append(entry)
-        self.mirror.learn(entry)
+        self.mirror.fold.learn(entry)
         return number
 
     def observe(self, number: int, option: Any, reward: Any, cost: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,11 +15,21 @@ from worthwhile.policies import Policy
 from worthwhile.state import Indices
 
 
+class Offer(NamedTuple):
+    """Options on offer to one kind, as numbers; in every form that someone needs often."""
+
+    kind: int
+    numbers: list[int]
+    array: Indices
+    text: str
+    idle: str  # 0,0,…: nothing of this kind is running
+
+
 class Engine(Protocol):
     """What the fold needs of a policy; `bind` is called whenever the state has new arrays."""
 
     def bind(self, state: Any) -> None: ...
-    def choose(self, kind: int, options: Indices, pending: Indices, task: int) -> Decision: ...
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision: ...
     def judge(self, kind: int, option: int) -> Decision: ...
     def learn(self, kind: int, made: Decision, reward: float, cost: float, task: int) -> None: ...
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None: ...
@@ -37,6 +47,13 @@ def views(state: Any) -> Any:
     return type(state)(*(views(part) if isinstance(part, tuple) else memoryview(part) for part in state))
 
 
+def offer_of(kind: int, numbers: list[int]) -> Offer:
+    """An offer from its numbers."""
+    return Offer(
+        kind, numbers, np.array(numbers, np.uint32), ",".join(map(str, numbers)), ",".join("0" * len(numbers))
+    )
+
+
 class Interpreted:
     """The methods as they are. A policy that does more with an array than index it gets the arrays themselves."""
 
@@ -51,11 +68,11 @@ class Interpreted:
     def bind(self, state: Any) -> None:
         self.state = state if self.plain else views(state)
 
-    def choose(self, kind: int, options: Indices, pending: Indices, task: int) -> Decision:
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
         if self.plain:
-            return self.policy.choose(self.state, kind, options, pending, Rng(self.key, task))
-        numbers: Any = options.tolist(), memoryview(pending)
-        return self.policy.choose(self.state, kind, *numbers, Rng(self.key, task))
+            return self.policy.choose(self.state, offer.kind, offer.array, pending, Rng(self.key, task))
+        numbers: Any = offer.numbers, memoryview(pending)
+        return self.policy.choose(self.state, offer.kind, *numbers, Rng(self.key, task))
 
     def judge(self, kind: int, option: int) -> Decision:
         return self.policy.judge(self.state, kind, option)
@@ -89,8 +106,8 @@ class Compiled:
     def bind(self, state: Any) -> None:
         self.state = state
 
-    def choose(self, kind: int, options: Indices, pending: Indices, task: int) -> Decision:
-        return Decision(*self.choosing(self.policy, self.state, kind, options, pending, self.key, task))
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
+        return Decision(*self.choosing(self.policy, self.state, offer.kind, offer.array, pending, self.key, task))
 
     def judge(self, kind: int, option: int) -> Decision:
         return Decision(*self.judging(self.policy, self.state, kind, option))
@@ -104,8 +121,7 @@ class Compiled:
 
 def try_all(engine: Engine) -> None:
     """Call everything once, on a state that nobody needs: it compiles, or shows that it cannot."""
-    options = np.zeros(1, np.uint32)
-    made = engine.choose(0, options, np.zeros(2, np.uint32), 1)
+    made = engine.choose(offer_of(0, [0]), np.zeros(2, np.uint32), 1)
     engine.judge(0, 0)
     engine.learn(0, Decision(int(made.option), float(made.reward_estimate), float(made.cost_estimate)), 0.5, 1.0, 1)
     engine.observe(0, 0, 0.5, 1.0, 1)

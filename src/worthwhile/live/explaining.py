@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from worthwhile.live.batch import Batch
+from worthwhile.live.engines import offer_of
 from worthwhile.live.folding import Fold, SetAside
 from worthwhile.live.mirror import Mirror
 from worthwhile.live.names import Option
 from worthwhile.live.settings import policy_words
-from worthwhile.state import ratio_in
 from worthwhile.stores.base import TaskRow
 
 
@@ -110,11 +109,6 @@ def quotient(above: float, below: float) -> float | None:
     return float(above) / float(below) if below > 0.0 else None
 
 
-def theta_of(fold: Fold) -> float | None:
-    ratio = ratio_in(fold.state.learned)
-    return ratio if math.isfinite(ratio) else None
-
-
 def state_of(row: TaskRow, now: float) -> str:
     """Where a task stands, in a word."""
     if row.report is not None:
@@ -142,7 +136,7 @@ def summary(name: str, batch: Batch) -> Summary:
         reward,
         cost,
         quotient(reward, cost),
-        theta_of(fold),
+        fold.ratio,
         [kind_summary(mirror, kind, running) for kind in kinds],
         fold.bad,
         list(fold.set_aside),
@@ -227,10 +221,9 @@ def reason(row: TaskRow, judged: list[Judgement]) -> str:
 
 def repeats(row: TaskRow, fold: Fold) -> bool:
     """Whether the policy, asked again, takes the same option."""
-    options = np.array(numbers(row.options), np.uint32)
-    pending = np.zeros(fold.size.options, np.uint32)
-    pending[options] = numbers(row.pending)
-    return int(fold.engine.choose(row.kind, options, pending, row.task).option) == row.option
+    offer, pending = offer_of(row.kind, numbers(row.options)), np.zeros_like(fold.idle)
+    pending[offer.array] = numbers(row.pending)
+    return int(fold.engine.choose(offer, pending, row.task).option) == row.option
 
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:

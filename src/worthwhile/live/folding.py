@@ -64,6 +64,14 @@ class Fold:
         self.state = state
         self.engine.bind(state.learned)
         self.tally = Tally(*map(memoryview, state.tally))  # type: ignore[arg-type]
+        self.idle = np.zeros(state.tally.pulls.shape[1], np.uint32)
+        holder = getattr(state.learned, "plug_in", state.learned)
+        self.ratios = memoryview(holder.ratio) if hasattr(holder, "ratio") else None
+
+    @property
+    def ratio(self) -> float | None:
+        """The policy's θ, if it has one."""
+        return None if self.ratios is None else self.ratios[0]
 
     def fit(self, kinds: int, options: int) -> None:
         """Room for so many kinds and options."""
@@ -77,17 +85,22 @@ class Fold:
         for row in rows:
             if row.number != self.position + 1:
                 self.miss(row.number - 1)
-            self.position = row.number
             why = fault(row, self.kinds, self.options)
             if why:
                 self.leave_out(row.number, why)
-                continue
-            try:
+                self.position = row.number
+            else:
                 self.learn(row)
-            except Exception as reason:  # whatever a policy of the user's own may raise
-                self.leave_out(row.number, f"{type(self.policy).__name__} raised {type(reason).__name__}: {reason}")
 
     def learn(self, row: LogRow) -> None:
+        """The next entry, known to be sound."""
+        try:
+            self.learn_from(row)
+        except Exception as reason:  # whatever a policy of the user's own may raise
+            self.leave_out(row.number, f"{type(self.policy).__name__} raised {type(reason).__name__}: {reason}")
+        self.position = row.number
+
+    def learn_from(self, row: LogRow) -> None:
         _, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy = row
         cost += overhead
         if observed != OWN:

@@ -8,16 +8,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from worthwhile.errors import BadTask
+from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.folding import Fold
 from worthwhile.live.names import check_text, option_texts
 from worthwhile.live.settings import Settings, policy_from, settings_from
 from worthwhile.policies import Policy
-from worthwhile.state import Indices
 from worthwhile.stores.base import Header, LogRow, NameRow, Transaction
 
 log = logging.getLogger(__name__)
@@ -25,15 +23,6 @@ log = logging.getLogger(__name__)
 PORTION = 10_000  # entries of the log read at once
 SOON = 500  # entries that are learned from while others wait
 MOST_OFFERS = 10_000  # lists of options that are remembered
-
-
-class Offer(NamedTuple):
-    """Options on offer to one kind, as numbers."""
-
-    kind: int
-    numbers: Indices
-    allowed: frozenset[int]
-    text: str
 
 
 class Names:
@@ -57,6 +46,7 @@ class Mirror:
         self.roles = {"kind": self.kinds, "option": self.options, "policy": self.policies}
         self.place, self.added, self.generation = 0, [], -1  # type: int, list[NameRow], int
         self.offers: dict[Any, Offer] = {}
+        self.values: list[Any] = []
         self.saved = 0  # position of the latest snapshot
         self.backlog: list[LogRow] = []
         self.fold: Fold
@@ -146,13 +136,10 @@ class Mirror:
             gone = ", ".join(texts[:10])
             raise BadTask(f"kind {kind!r}: every option on offer is retired ({gone}); restore one, or offer another")
         numbers = [self.name("option", text) for text in left]
-        array = np.array(numbers, np.uint32)
-        return Offer(self.name("kind", kind), array, frozenset(numbers), ",".join(map(str, numbers)))
+        return offer_of(self.name("kind", kind), numbers)
 
     def option(self, number: int) -> Any:
         """The option as the user wrote it."""
-        return json.loads(self.options.texts[number])
-
-    def learn(self, row: LogRow) -> None:
-        """Fold an entry that this process is about to write."""
-        self.fold.take([row])
+        while len(self.values) <= number:
+            self.values.append(json.loads(self.options.texts[len(self.values)]))
+        return self.values[number]

@@ -14,6 +14,9 @@ from typing import Any
 from worthwhile.errors import StoreError
 
 
+UNKNOWN = StoreError("interrupted; whether it was stored is not known: ask again")
+
+
 class Request:
     """Something asked of the scheduler, and later its answer or the reason why there is none."""
 
@@ -24,10 +27,9 @@ class Request:
     ) -> None:
         self.action, self.task, self.key, self.kind = action, task, key, kind
         self.answer: Any = None
-        self.reason: BaseException | None = StoreError("interrupted; whether it was stored is not known")
+        self.reason: BaseException | None = UNKNOWN
         self.leads = False
-        self.signal = threading.Lock()
-        self.signal.acquire()
+        self.signal: threading.Lock | None = None  # of those that wait
 
 
 class Turns:
@@ -40,8 +42,8 @@ class Turns:
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
-        self.waiting.append(request)
-        if self.turn.acquire(blocking=False):
+        if self.turn.acquire(False):
+            self.waiting.append(request)
             self.lead()
         else:
             self.wait(request)
@@ -51,6 +53,12 @@ class Turns:
 
     def wait(self, request: Request) -> None:
         """Until it is done, or this thread's turn to do it; Ctrl-C has to wait too, or the turn would be lost."""
+        request.signal = threading.Lock()
+        request.signal.acquire()
+        self.waiting.append(request)
+        if self.turn.acquire(False):  # whoever had the turn was gone before it saw this request
+            self.lead()
+            return
         try:
             request.signal.acquire()
         except BaseException:
@@ -63,16 +71,16 @@ class Turns:
     def lead(self) -> None:
         """Do what is waiting, pass the turn on, wake the others."""
         while True:
-            batch = [self.waiting.popleft() for _ in range(len(self.waiting))]
+            batch = [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
             try:
                 if batch:
                     self.work(batch)
             finally:
                 passed = self.pass_on()
                 for request in batch:
-                    if not request.leads:
+                    if request.signal is not None and not request.leads:
                         request.signal.release()
-            if passed or not self.waiting or not self.turn.acquire(blocking=False):
+            if passed or not self.waiting or not self.turn.acquire(False):
                 return
 
     def pass_on(self) -> bool:
@@ -82,5 +90,6 @@ class Turns:
             return False
         first = self.waiting[0]
         first.leads = True
+        assert first.signal is not None
         first.signal.release()
         return True
