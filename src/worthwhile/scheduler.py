@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.errors import BadFeedback, BadParameter, Error, StoreError, UnknownTask
+from worthwhile.errors import BadFeedback, BadParameter, StoreError, UnknownTask
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import Fold
@@ -208,9 +208,7 @@ class Scheduler:
         task: Task = self.ask(decided, None, key, kind)
         return task
 
-    def task(
-        self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
-    ) -> Task:
+    def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
         return self.decide(kind, options, key=key, lease=lease)
 
@@ -280,12 +278,16 @@ class Scheduler:
         """What a policy made of the log up to an entry; others can go on meanwhile."""
         fold: Fold = self.ask(lambda batch: batch.mirror.new_fold(policy))
         while fold.position < until:
-            count = min(PORTION, until - fold.position)
-            rows: list[LogRow] = self.ask(lambda batch, count=count: batch.tx.reports(batch.mirror.id, fold.position, count))  # type: ignore[misc]
+            rows = self.entries(fold.position, min(PORTION, until - fold.position))
             fold.take(rows)
             if not rows:
                 fold.miss(until)
         return fold
+
+    def entries(self, after: int, count: int) -> list[LogRow]:
+        """A portion of the log."""
+        found: list[LogRow] = self.ask(lambda batch: batch.tx.reports(batch.mirror.id, after, count))
+        return found
 
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadTask, BrokenRule, Error, UnknownTask
 from worthwhile.decision import Decision
+from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadTask, BrokenRule, Error, UnknownTask
 from worthwhile.live.engines import Offer
 from worthwhile.live.mirror import Mirror
 from worthwhile.live.names import feedback, option_text
@@ -127,7 +127,8 @@ class Batch:
             made = fold.engine.choose(offer, pending, task)
         except Exception as reason:
             name = type(fold.policy).__name__
-            raise BrokenRule(f"{name} raised {type(reason).__name__}: {reason}; check_policy finds out more") from reason
+            shown = f"{name} raised {type(reason).__name__}: {reason}"
+            raise BrokenRule(f"{shown}; worthwhile.testing.check_policy finds out more") from reason
         if made.option not in offer.numbers:
             raise BrokenRule(f"{type(fold.policy).__name__} chose an option that is not on offer")
         return made
@@ -173,7 +174,7 @@ class Batch:
         number_in_log = None
         if values[0] is not None and values[1] is not None:
             number_in_log = self.enter(row, OWN, row.option, values[0], values[1])
-        row = TaskRow(*row[:REWARD], *values, number_in_log)
+        row = TaskRow._make((*row[:REWARD], *values, number_in_log, row.cancelled))
         self.update(row)
         return row
 

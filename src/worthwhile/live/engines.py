@@ -49,9 +49,7 @@ def views(state: Any) -> Any:
 
 def offer_of(kind: int, numbers: list[int]) -> Offer:
     """An offer from its numbers."""
-    return Offer(
-        kind, numbers, np.array(numbers, np.uint32), ",".join(map(str, numbers)), ",".join("0" * len(numbers))
-    )
+    return Offer(kind, numbers, np.array(numbers, np.uint32), ",".join(map(str, numbers)), ",".join("0" * len(numbers)))
 
 
 class Interpreted:
@@ -71,8 +69,9 @@ class Interpreted:
     def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
         if self.plain:
             return self.policy.choose(self.state, offer.kind, offer.array, pending, Rng(self.key, task))
-        numbers: Any = offer.numbers, memoryview(pending)
-        return self.policy.choose(self.state, offer.kind, *numbers, Rng(self.key, task))
+        options: Any = offer.numbers
+        running: Any = memoryview(pending)  # type: ignore[arg-type]
+        return self.policy.choose(self.state, offer.kind, options, running, Rng(self.key, task))
 
     def judge(self, kind: int, option: int) -> Decision:
         return self.policy.judge(self.state, kind, option)
@@ -160,9 +159,7 @@ def learn_one(
     policy: Any, state: Any, kind: int, option: int, reward_estimate: float, cost_estimate: float,
     reward: float, cost: float, key: int, task: int,
 ) -> None:  # fmt: skip
-    policy_learn(
-        policy, state, kind, Decision(option, reward_estimate, cost_estimate), reward, cost, Rng(key, task)
-    )
+    policy_learn(policy, state, kind, Decision(option, reward_estimate, cost_estimate), reward, cost, Rng(key, task))
 
 
 def observe_one(

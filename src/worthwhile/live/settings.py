@@ -27,7 +27,8 @@ class Settings(NamedTuple):
 def settings_from(text: str) -> Settings:
     """The settings that `Settings.text` wrote."""
     content = json.loads(text)
-    return Settings(content["policy"], content["overhead"], tuple((kind, option) for kind, option in content["retired"]))
+    retired = tuple((kind, option) for kind, option in content["retired"])
+    return Settings(content["policy"], content["overhead"], retired)
 
 
 def policy_by_name(text: str, options: Sequence[str]) -> Policy:

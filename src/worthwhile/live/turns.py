@@ -13,7 +13,6 @@ from typing import Any
 
 from worthwhile.errors import StoreError
 
-
 UNKNOWN = StoreError("interrupted; whether it was stored is not known: ask again")
 
 

@@ -35,7 +35,7 @@ class PostgresStore(SqlTransaction):
         self.url = url
         self.where = without_password(url)
         with explained(self.where):
-            self.connection = connect(url)
+            self.connection = connect(url, patience=0.0)
             try:
                 with self.transaction():
                     self.run(f"select pg_advisory_xact_lock({INSTALLING})")
@@ -70,7 +70,7 @@ class PostgresStore(SqlTransaction):
             self.connection.execute("begin")
         except psycopg.OperationalError:
             self.connection.close()
-            self.connection = connect(self.url)
+            self.connection = connect(self.url, PATIENCE)
             self.connection.execute("begin")
 
     def run(self, sql: str) -> None:
@@ -95,15 +95,14 @@ def in_psycopg(sql: str) -> bytes:
     return sql.replace("?", "%s").encode()
 
 
-def connect(url: str) -> psycopg.Connection[Any]:
-    """A connection; patient with a server that is just starting or restarting."""
-    until = time.monotonic() + PATIENCE
+def connect(url: str, patience: float) -> psycopg.Connection[Any]:
+    """A connection, also to a server that is just restarting."""
+    until = time.monotonic() + patience
     while True:
         try:
             return psycopg.connect(url, autocommit=True)
-        except psycopg.OperationalError as reason:
-            hopeless = any(word in str(reason) for word in ("does not exist", "authentication", "resolve"))
-            if hopeless or time.monotonic() > until:
+        except psycopg.OperationalError:
+            if time.monotonic() > until:
                 raise
             time.sleep(0.1)
 

@@ -96,7 +96,7 @@ def prepare(version: int | None, run: Callable[[str], Any], words: dict[str, str
             "it was used by a newer worthwhile: pip install --upgrade worthwhile"
         )
     if version is None:
-        todo = statements(TABLES.format(**words)) + ["create table worthwhile (version bigint not null)"]
+        todo = [*statements(TABLES.format(**words)), "create table worthwhile (version bigint not null)"]
         todo.append(f"insert into worthwhile values ({VERSION})")
     else:
         todo = [one for old in range(version, VERSION) for one in statements(MIGRATIONS[old].format(**words))]

@@ -26,9 +26,7 @@ RUNNING = """select kind, option, count(*) from tasks
 TASKS = f"select {columns(TaskRow)} from tasks where scheduler = ? and task in ({{list}})"
 KEYED = f"select {columns(TaskRow)} from tasks where scheduler = ? and key in ({{list}})"
 LATEST = f"select {columns(TaskRow)} from tasks where scheduler = ? order by task desc limit ?"
-OBSERVATIONS = (
-    f"select {columns(LogRow)} from reports where scheduler = ? and task in ({{list}}) and observed <> {OWN}"
-)
+OBSERVATIONS = f"select {columns(LogRow)} from reports where scheduler = ? and task in ({{list}}) and observed <> {OWN}"
 REPORTS = f"select {columns(LogRow)} from reports where scheduler = ? and number > ? order by number limit ?"
 SNAPSHOT = f"select {columns(Snapshot)} from snapshots where scheduler = ?"
 ADD_NAMES = f"insert into names (scheduler, {columns(NameRow)}) values ({marks(5)})"
@@ -115,7 +113,7 @@ class SqlTransaction(ABC):
     ) -> None:
         for sql, rows in ((ADD_NAMES, names), (ADD_TASKS, tasks), (ADD_REPORTS, reports)):
             if rows:
-                self.write(sql, [(id, *row) for row in rows])  # type: ignore[misc]
+                self.write(sql, [(id, *row) for row in rows])
         if changed:
             values = [(row.reward, row.cost, row.report, row.cancelled, row.lease_end) for row in changed]
             self.write(CHANGE_TASKS, [(*new, id, row.task) for new, row in zip(values, changed, strict=True)])

@@ -37,6 +37,7 @@ class SqliteStore(SqlTransaction):
             self.connection = apsw.Connection(str(path))
             try:
                 self.connection.set_busy_handler(wait_briefly())
+                self.version()  # of something else? Then not even its journal mode is changed
                 self.run("pragma journal_mode = wal")
                 self.run(f"pragma synchronous = {synchronous}")
                 with self.transaction():
