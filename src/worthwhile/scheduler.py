@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -18,6 +20,7 @@ from worthwhile.errors import BadFeedback, BadParameter, StoreError, UnknownTask
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import Fold
+from worthwhile.live.history import FORMATS, Line, read_history, write_table
 from worthwhile.live.mirror import PORTION, Mirror
 from worthwhile.live.names import Option, check_text, not_negative, option_text
 from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
@@ -27,6 +30,7 @@ from worthwhile.stores import Store, open_store
 from worthwhile.stores.base import LogRow, NameRow, TaskRow
 
 LEASE = 3600.0  # seconds
+LOADED_AT_ONCE = 1000  # rows of a file
 WORTH_SAVING = 1000  # entries of the log
 ABANDONED: list[Store] = []  # a forked process must not even close what its parent uses
 
@@ -264,6 +268,12 @@ class Scheduler:
         found: explaining.Explanation = self.ask(lambda batch: explaining.explanation(row, fold, batch))
         return found
 
+    def tasks(self, ids: Sequence[str | int]) -> list[explaining.TaskLine]:
+        """Tasks by id."""
+        numbers = [task_number(id) for id in ids]
+        found: list[explaining.TaskLine] = self.ask(lambda batch: explaining.tasks(batch, numbers))
+        return found
+
     def latest(self, count: int = 20) -> list[explaining.TaskLine]:
         """The latest tasks, newest first."""
         found: list[explaining.TaskLine] = self.ask(lambda batch: explaining.latest(batch, count))
@@ -288,6 +298,31 @@ class Scheduler:
         """A portion of the log."""
         found: list[LogRow] = self.ask(lambda batch: batch.tx.reports(batch.mirror.id, after, count))
         return found
+
+    def export(self, path: str | Path) -> int:
+        """Write the log as a table (.parquet, .csv, .jsonl) that `replay` can read; how many rows it has."""
+        path = Path(path)
+        if path.suffix not in FORMATS:
+            raise BadParameter(f"{path}: a table ends in {', '.join(FORMATS)}")
+        return write_table(path, self.lines())
+
+    def lines(self) -> Iterator[list[Line]]:
+        """The log in portions, entries that were set aside left out."""
+        after, until = 0, self.ask(lambda batch: batch.header.reports)
+        while after < until:
+            entries = self.entries(after, min(PORTION, until - after))
+            after = entries[-1].number if entries else until
+            yield self.ask(partial(Batch.lines, entries=entries))
+
+    def load(self, path: str | Path) -> int:
+        """Learn from recorded history: columns task_type, item_id, option, reward, cost. How many rows were new.
+
+        Options that read as JSON (5, true, null) are taken as such. The same file again adds nothing.
+        """
+        new, rows = 0, list(read_history(Path(path)))
+        for place in range(0, len(rows), LOADED_AT_ONCE):
+            new += self.ask(partial(Batch.take_in, rows=rows[place : place + LOADED_AT_ONCE]))
+        return new
 
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""

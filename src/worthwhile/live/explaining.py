@@ -228,17 +228,22 @@ def repeats(row: TaskRow, fold: Fold) -> bool:
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:
     """The latest tasks, newest first."""
-    mirror, now = batch.mirror, batch.header.now
-    return [
-        TaskLine(
-            str(row.task),
-            mirror.kinds.texts[row.kind],
-            mirror.option(row.option),
-            state_of(row, now),
-            row.reward,
-            row.cost,
-            row.decided,
-            row.key,
-        )
-        for row in batch.tx.latest(mirror.id, count)
-    ]
+    return [task_line(batch, row) for row in batch.tx.latest(batch.mirror.id, count)]
+
+
+def tasks(batch: Batch, numbers: list[int]) -> list[TaskLine]:
+    """Tasks by number."""
+    return [task_line(batch, row) for row in batch.tx.tasks(batch.mirror.id, numbers)]
+
+
+def task_line(batch: Batch, row: TaskRow) -> TaskLine:
+    return TaskLine(
+        str(row.task),
+        batch.mirror.kinds.texts[row.kind],
+        batch.mirror.option(row.option),
+        state_of(row, batch.header.now),
+        row.reward,
+        row.cost,
+        row.decided,
+        row.key,
+    )
