@@ -202,8 +202,8 @@ class Scheduler:
         if key is not None:
             check_text("key", key)
         seconds = self.lease if lease is None else not_negative("lease", lease)
-        if not isinstance(options, list | tuple):
-            options = list(options) if not isinstance(options, str | bytes) else options
+        if not isinstance(options, (list, tuple, str, bytes)):
+            options = list(options)
 
         def decided(batch: Batch) -> Task:
             row = batch.decide(kind, options, key, seconds)

@@ -103,19 +103,21 @@ class Compiled:
             raise CannotCompile(f"numba cannot compile {name}: {cause}; use engine='python'") from reason
 
     def bind(self, state: Any) -> None:
-        self.state = state
+        from worthwhile.live.holding import Holder
+
+        self.holder = Holder(self.policy, state)
 
     def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
-        return Decision(*self.choosing(self.policy, self.state, offer.kind, offer.array, pending, self.key, task))
+        return Decision(*self.choosing(self.holder, offer.kind, offer.array, pending, self.key, task))
 
     def judge(self, kind: int, option: int) -> Decision:
-        return Decision(*self.judging(self.policy, self.state, kind, option))
+        return Decision(*self.judging(self.holder, kind, option))
 
     def learn(self, kind: int, made: Decision, reward: float, cost: float, task: int) -> None:
-        self.learning(self.policy, self.state, kind, *made, reward, cost, self.key, task)
+        self.learning(self.holder, kind, *made, reward, cost, self.key, task)
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
-        self.observing(self.policy, self.state, kind, option, reward, cost, self.key, task)
+        self.observing(self.holder, kind, option, reward, cost, self.key, task)
 
 
 def try_all(engine: Engine) -> None:
@@ -144,25 +146,24 @@ def policy_observe(policy: Any, state: Any, kind: int, option: int, reward: floa
 
 
 def choose_one(
-    policy: Any, state: Any, kind: int, options: Indices, pending: Indices, key: int, task: int
+    holder: Any, kind: int, options: Indices, pending: Indices, key: int, task: int
 ) -> tuple[int, float, float]:
-    made = policy_choose(policy, state, kind, options, pending, Rng(key, task))
+    made = policy_choose(holder.policy, holder.state, kind, options, pending, Rng(key, task))
     return made.option, made.reward_estimate, made.cost_estimate
 
 
-def judge_one(policy: Any, state: Any, kind: int, option: int) -> tuple[int, float, float]:
-    made = policy_judge(policy, state, kind, option)
+def judge_one(holder: Any, kind: int, option: int) -> tuple[int, float, float]:
+    made = policy_judge(holder.policy, holder.state, kind, option)
     return made.option, made.reward_estimate, made.cost_estimate
 
 
 def learn_one(
-    policy: Any, state: Any, kind: int, option: int, reward_estimate: float, cost_estimate: float,
+    holder: Any, kind: int, option: int, reward_estimate: float, cost_estimate: float,
     reward: float, cost: float, key: int, task: int,
 ) -> None:  # fmt: skip
-    policy_learn(policy, state, kind, Decision(option, reward_estimate, cost_estimate), reward, cost, Rng(key, task))
+    made = Decision(option, reward_estimate, cost_estimate)
+    policy_learn(holder.policy, holder.state, kind, made, reward, cost, Rng(key, task))
 
 
-def observe_one(
-    policy: Any, state: Any, kind: int, option: int, reward: float, cost: float, key: int, task: int
-) -> None:
-    policy_observe(policy, state, kind, option, reward, cost, Rng(key, task))
+def observe_one(holder: Any, kind: int, option: int, reward: float, cost: float, key: int, task: int) -> None:
+    policy_observe(holder.policy, holder.state, kind, option, reward, cost, Rng(key, task))

@@ -64,6 +64,8 @@ def option_texts(options: Sequence[Any]) -> tuple[str, ...]:
 
 def feedback(what: str, value: Any) -> float:
     """A reward or a cost: a finite number; a cost is above 0."""
+    if type(value) is float and (SMALLEST if what == "cost" else -LARGEST) <= value <= LARGEST:
+        return value + 0.0
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise BadFeedback(f"{what} = {value!r}; it must be a number")
     try:

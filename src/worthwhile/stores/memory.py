@@ -87,7 +87,7 @@ class MemoryStore:
             for row in self.by_id[id].running.get(kind, {}).values():
                 if row.lease_end > now:
                     counts[kind, row.option] = counts.get((kind, row.option), 0) + 1
-        return [(kind, option, count) for (kind, option), count in counts.items()]
+        return [(*where, count) for where, count in counts.items()] if counts else []
 
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         tasks = self.by_id[id].tasks
