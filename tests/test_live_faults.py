@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,52 +16,9 @@ import apsw
 import psycopg
 import pytest
 
-from live_worker import OPTIONS
+from live_worker import OPTIONS, all_rows, check_everything, start
 from worthwhile import Scheduler
 from worthwhile.errors import StoreError
-from worthwhile.stores.base import LogRow, TaskRow
-
-WORKER = str(Path(__file__).with_name("live_worker.py"))
-
-
-def start(url: str, name: str, count: int, threads: int = 1) -> subprocess.Popen[bytes]:
-    """A process that uses the scheduler."""
-    arguments = [sys.executable, WORKER, url, name, str(count), str(threads)]
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE)
-
-
-def all_rows(scheduler: Scheduler) -> tuple[dict[int, TaskRow], list[LogRow]]:
-    """Every task and the whole log."""
-    tasks = scheduler.ask(lambda batch: batch.tx.latest(batch.mirror.id, 10**9))
-    return {row.task: row for row in tasks}, scheduler.entries(0, 10**9)
-
-
-def check_everything(url: str, outputs: list[str]) -> tuple[int, int]:
-    """Every acknowledgement is in the store, every report is there once, and a rebuild gives the same bits."""
-    with Scheduler(url) as scheduler:
-        tasks, log = all_rows(scheduler)
-        by_key = {row.key: row for row in tasks.values()}
-        decided = reported = 0
-        for word, *rest in (line.split() for output in outputs for line in output.splitlines()):
-            if word == "decided":
-                row, decided = by_key[rest[0]], decided + 1
-                assert str(row.task) == rest[1]
-                assert OPTIONS[row.option] == int(rest[2]) or len(OPTIONS) <= row.option
-            elif word == "reported":
-                row, reported = tasks[int(rest[0])], reported + 1
-                assert (row.reward, row.cost) == (float(rest[1]), float(rest[2]))
-                assert row.report is not None
-            assert word != "rebuilt" or rest == ["True"]
-        assert [entry.number for entry in log] == list(range(1, len(log) + 1))
-        assert len({entry.task for entry in log}) == len(log)
-        assert {entry.task: entry.number for entry in log} == {
-            row.task: row.report for row in tasks.values() if row.report is not None
-        }
-        assert sorted(tasks) == list(range(1, len(tasks) + 1))
-        found = scheduler.summary()
-        assert (found.tasks, found.reports, found.bad_entries) == (len(tasks), len(log), 0)
-        assert scheduler.rebuild()
-        return decided, reported
 
 
 def test_eight_processes_hammer_one_scheduler(durable: str) -> None:
