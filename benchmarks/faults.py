@@ -1,4 +1,4 @@
-"""Faults at length: processes killed with −9 again and again, on both stores, and every acknowledgement asked for after.
+"""Faults at length: processes killed with −9 again and again, on both stores, and every acknowledgement asked for.
 
 `python benchmarks/faults.py` kills 200 times on each store; `--quick` kills 20 times.
 """
@@ -19,7 +19,6 @@ from table import Report
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from live_worker import check_everything, start
-
 from worthwhile import Scheduler
 
 PROCESSES, THREADS = 2, 4
