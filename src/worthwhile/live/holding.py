@@ -12,15 +12,15 @@ from numba.experimental import structref
 
 
 @structref.register
-class HolderType(types.StructRef):  # type: ignore[misc]
+class HolderType(types.StructRef):
     """What numba knows of a `Holder`."""
 
 
-class Holder(structref.StructRefProxy):  # type: ignore[misc]
+class Holder(structref.StructRefProxy):
     """`policy` and `state`, for machine code to read."""
 
     def __new__(cls, policy: Any, state: Any) -> Any:
-        return structref.StructRefProxy.__new__(cls, policy, state)
+        return structref.StructRefProxy.__new__(cls, policy, state)  # type: ignore[no-untyped-call]
 
 
-structref.define_proxy(Holder, HolderType, ["policy", "state"])
+structref.define_proxy(Holder, HolderType, ["policy", "state"])  # type: ignore[no-untyped-call]
