@@ -5,6 +5,8 @@ A transaction is sent in pipelines, so that it takes two or three round trips ho
 
 from __future__ import annotations
 
+import select
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -53,9 +55,12 @@ class PostgresStore(SqlTransaction):
     @contextmanager
     def transaction(self) -> Iterator[PostgresStore]:
         with explained(self.where):
-            self.begin()
+            if self.is_gone():
+                self.connection.close()
+                self.connection = connect(self.url, PATIENCE)
             try:
                 with self.connection.pipeline():
+                    self.connection.execute("begin")
                     yield self
                     self.connection.execute("commit")
             except BaseException:
@@ -64,14 +69,9 @@ class PostgresStore(SqlTransaction):
                         self.connection.execute("rollback")
                 raise
 
-    def begin(self) -> None:
-        """Start a transaction, on a new connection if the old one is gone; nothing has been asked of it yet."""
-        try:
-            self.connection.execute("begin")
-        except psycopg.OperationalError:
-            self.connection.close()
-            self.connection = connect(self.url, PATIENCE)
-            self.connection.execute("begin")
+    def is_gone(self) -> bool:
+        """Whether the server has hung up; it says nothing unasked but good-bye."""
+        return self.connection.closed or readable(self.connection.fileno())
 
     def run(self, sql: str) -> None:
         self.connection.execute(sql.encode())
@@ -87,6 +87,15 @@ class PostgresStore(SqlTransaction):
 
     def close(self) -> None:
         self.connection.close()
+
+
+def readable(number: int) -> bool:
+    """Whether there is something to read from a file."""
+    if sys.platform == "win32":
+        return bool(select.select([number], [], [], 0)[0])
+    watcher = select.poll()  # unlike `select`, it takes numbers above 1023
+    watcher.register(number, select.POLLIN)
+    return bool(watcher.poll(0))
 
 
 @cache
