@@ -98,15 +98,16 @@ def test_a_bad_entry_is_shown_by_status(capsys: pytest.CaptureFixture[str], sqli
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_a_history_goes_out_and_comes_back_whole(
-    capsys: pytest.CaptureFixture[str], used: str, tmp_path: Path, suffix: str
+    capsys: pytest.CaptureFixture[str], used: str, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("worthwhile.scheduler.LOADED_AT_ONCE", 1)
     path = str(tmp_path / f"history.{suffix}")
     assert document(capsys, "export", used, path) == {"rows": 14, "file": path}
     problem = replay(path).problem
     assert problem.kinds == ("kind 0", "kind 1")
     assert document(capsys, "replay", path, "--tasks", "50", "--runs", "2", "--engine", "python")["runs"] == 2
     for new in (14, 0):
-        assert document(capsys, "import", "memory://" if new < 0 else f"{tmp_path}/again.db", path) == {"new_rows": new}
+        assert document(capsys, "import", f"{tmp_path}/again.db", path) == {"new_rows": new}
     with Scheduler(used) as one, Scheduler(f"{tmp_path}/again.db") as two:
         mine, its = one.summary(), two.summary()
         assert (its.reports, its.reward, its.cost) == (mine.reports, mine.reward, mine.cost)
@@ -114,6 +115,9 @@ def test_a_history_goes_out_and_comes_back_whole(
             means = {repr(line.option): line.mean_reward for line in kind.options if line.pulls}
             assert means == {repr(line.option): line.mean_reward for line in its_kind.options if line.pulls}
         assert two.rebuild()
+        entries = {entry.task: entry.option for entry in two.entries(0, 99) if entry.observed < 0}
+        rows = two.ask(lambda batch: batch.tx.tasks(batch.mirror.id, list(entries)))
+        assert {row.task: row.option for row in rows} == entries
         assert two.explain("1").why == "it was recorded elsewhere, and imported"
         assert its.running == 0
 

@@ -281,7 +281,7 @@ class Batch:
                 self.enter(row, option, option, one.reward, one.cost)
             elif not one.observed and row.report is None:
                 row = row._replace(option=option, overhead=one.overhead, reward=one.reward, cost=one.cost, cancelled=0)
-                self.remember(row._replace(report=self.enter(row, OWN, option, one.reward, one.cost)))
+                self.update(row._replace(report=self.enter(row, OWN, option, one.reward, one.cost)))
         return len(self.entries) - before
 
     def recorded(self, one: Recorded, kind: int, option: int) -> TaskRow:

@@ -32,7 +32,7 @@ SNAPSHOT = f"select {columns(Snapshot)} from snapshots where scheduler = ?"
 ADD_NAMES = f"insert into names (scheduler, {columns(NameRow)}) values ({marks(5)})"
 ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}) values ({marks(19)})"
 ADD_REPORTS = f"insert into reports (scheduler, {columns(LogRow)}) values ({marks(12)})"
-CHANGE_TASKS = """update tasks set reward = ?, cost = ?, report = ?, cancelled = ?, lease_end = ?
+CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?
   where scheduler = ? and task = ?"""
 COUNT = "update schedulers set names = names + ?, tasks = tasks + ?, reports = reports + ? where id = ?"
 CREATE = "insert into schedulers (name, key, settings) values (?, ?, ?) on conflict (name) do nothing"
@@ -115,7 +115,7 @@ class SqlTransaction(ABC):
             if rows:
                 self.write(sql, [(id, *row) for row in rows])
         if changed:
-            values = [(row.reward, row.cost, row.report, row.cancelled, row.lease_end) for row in changed]
+            values = [(row.option, row.overhead, row.reward, row.cost, row.report, row.cancelled) for row in changed]
             self.write(CHANGE_TASKS, [(*new, id, row.task) for new, row in zip(values, changed, strict=True)])
         if names or tasks or reports:
             self.write(COUNT, [(len(names), len(tasks), len(reports), id)])
