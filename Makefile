@@ -38,13 +38,15 @@ lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md), under ten minutes
+bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md), a quarter of an hour
 	$(BIN)/python benchmarks/regret.py $(if $(TABLES),--tables $(TABLES))
 	$(BIN)/python benchmarks/speed.py --no-fail
+	$(BIN)/python benchmarks/live.py --no-fail
 
 soak: $(VENV)/.installed-dev  ## All tests with many more examples, then the benchmarks; for a night
 	HYPOTHESIS_PROFILE=soak $(TESTS)
 	$(MAKE) bench
+	$(BIN)/python benchmarks/faults.py
 
 clean:  ## Remove the environment, the caches and everything built
 	rm -rf $(VENV) build dist results .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

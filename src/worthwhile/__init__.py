@@ -3,6 +3,7 @@
 The flow is the paper's loop: tasks **arrive**, a policy **chooses** an option, **feedback** brings its reward and cost,
 the policy **learns**. Read `learning.py` and `decision.py` for the paper's two modules, `policies/dol_rm.py` for its
 algorithm, `policies/imed.py` for the default that needs no tuning, `loop.py` for one run and `simulator.py` for many.
+For real tasks, `scheduler.py` decides and takes reports, and `stores/` keeps them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ LAZY = {
     "random_problem": "worthwhile.families",
     "Decision": "worthwhile.decision",
     "Rng": "worthwhile.coins",
+    "Scheduler": "worthwhile.scheduler",
+    "Task": "worthwhile.scheduler",
 }
 
 
@@ -50,6 +53,8 @@ __all__ = [
     "Problem",
     "Results",
     "Rng",
+    "Scheduler",
+    "Task",
     "__version__",
     "drifting",
     "random_problem",

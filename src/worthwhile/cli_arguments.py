@@ -16,6 +16,7 @@ from worthwhile.families import random_problem
 from worthwhile.problem import Problem, read_problem
 
 TABLE_FORMATS = (".parquet", ".csv")
+READABLE = (*TABLE_FORMATS, ".jsonl")
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,7 +61,7 @@ def problem_from(text: str) -> Problem:
         if not seed.isdecimal():
             raise BadParameter(f"{text}: write random:FAMILY:SEED with a whole number as seed, like random:train:3")
         return random_problem(family, int(seed))
-    return replay(text).problem if text.endswith(TABLE_FORMATS) else read_problem(text)
+    return replay(text).problem if text.endswith(READABLE) else read_problem(text)
 
 
 def check_target(path: Path | None, suffixes: Sequence[str], module: str, extra: str) -> None:

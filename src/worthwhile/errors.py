@@ -4,11 +4,17 @@ Error
 ├── BadInput              (also a ValueError)
 │   ├── BadProblem        a problem that makes no sense, or a problem file that cannot be read
 │   ├── BadTable          a recorded table that cannot be replayed
-│   └── BadParameter      a horizon, seed, delay or policy parameter out of range
+│   ├── BadParameter      a horizon, seed, delay or policy parameter out of range
+│   ├── BadTask           a task that cannot be decided: its kind, its options or its key
+│   └── BadFeedback       a reward or a cost that cannot be learned from
+├── UnknownTask           no task of that number in this scheduler
+├── AlreadyReported       a second report with other values
+├── AlreadyCancelled      a report for a task that was withdrawn
+├── StoreError            a store that cannot be reached, read or written
 ├── UnknownPolicy         no policy of that name, or nothing at that import path
 ├── CannotCompile         a policy or world that numba cannot turn into machine code
 ├── MissingExtra          an optional dependency that this feature needs
-└── BrokenRule            a policy or environment that fails its conformance check
+└── BrokenRule            a policy, environment or store that fails its conformance check
 
 A message says what is wrong, with which value, and what to do about it.
 """
@@ -38,6 +44,30 @@ class BadParameter(BadInput):
     """A horizon, seed, delay or policy parameter out of range."""
 
 
+class BadTask(BadInput):
+    """A task that cannot be decided: its kind, its options or its key."""
+
+
+class BadFeedback(BadInput):
+    """A reward or a cost that cannot be learned from."""
+
+
+class UnknownTask(Error):
+    """No task of that number in this scheduler."""
+
+
+class AlreadyReported(Error):
+    """A second report with other values; a report counts once."""
+
+
+class AlreadyCancelled(Error):
+    """A report for a task that was withdrawn."""
+
+
+class StoreError(Error):
+    """A store that cannot be reached, read or written; nothing of what was asked is acknowledged."""
+
+
 class UnknownPolicy(Error):
     """No policy of that name, or nothing at that import path."""
 
@@ -54,7 +84,7 @@ class MissingExtra(Error):
 
 
 class BrokenRule(Error, AssertionError):
-    """A policy or environment that fails its conformance check."""
+    """A policy, environment or store that fails its conformance check."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from worthwhile.policies import DEFAULT, Policy, check_parameters, known, make
 from worthwhile.problem import Problem, read_problem
 from worthwhile.progress import Progress
 from worthwhile.results import Results
-from worthwhile.state import Floats
+from worthwhile.state import Floats, ratio_in
 
 log = logging.getLogger(__name__)
 
@@ -223,12 +223,6 @@ def optimum_at(marks: npt.NDArray[np.int64], stages: list[Stage]) -> Floats:
     for stage in stages:
         earned += np.clip(marks - stage.first, 0, stage.end - stage.first) * abs(stage.best.reward)
     return earned
-
-
-def ratio_in(state: Any) -> float:
-    """The policy's current ratio θ, NaN if it keeps none."""
-    state = getattr(state, "plug_in", state)
-    return float(state.ratio[0]) if hasattr(state, "ratio") else float("nan")
 
 
 def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]:

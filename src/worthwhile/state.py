@@ -75,3 +75,9 @@ def from_bytes(policy: HasInit, stored: bytes, size: Size) -> Any:
         for name, array in arrays(state):
             array[...] = file[name]
     return state
+
+
+def ratio_in(state: tuple[Any, ...]) -> float:
+    """The policy's current ratio θ, NaN if it keeps none."""
+    holder = getattr(state, "plug_in", state)
+    return float(holder.ratio[0]) if hasattr(holder, "ratio") else float("nan")

@@ -112,17 +112,41 @@ def shares(table: Table, arrival: Mapping[str, float] | None) -> Floats:
 
 
 def read_table(path: str | Path) -> Table:
-    """A table from a .parquet or .csv file."""
+    """A table from a .parquet, .csv or .jsonl file."""
     path = Path(path)
+    columns, first_row = read_columns(path)
+    return as_table(path.stem, columns, str(path), first_row)
+
+
+def read_columns(path: Path) -> tuple[dict[str, Any], int]:
+    """The columns of a file, and the number that messages give its first row."""
     if not path.is_file():
         raise BadTable(f"no table at {str(path)!r}")
     if path.suffix == ".parquet":
-        columns, first_row = read_parquet(path), 1
-    elif path.suffix == ".csv":
-        columns, first_row = read_csv(path), 2
-    else:
-        raise BadTable(f"{path}: a table ends in .parquet or .csv, not {path.suffix!r}")
-    return as_table(path.stem, columns, str(path), first_row)
+        return read_parquet(path), 1
+    if path.suffix == ".csv":
+        return read_csv(path), 2
+    if path.suffix == ".jsonl":
+        return read_jsonl(path), 1
+    raise BadTable(f"{path}: a table ends in .parquet, .csv or .jsonl, not {path.suffix!r}")
+
+
+def read_jsonl(path: Path) -> dict[str, Any]:
+    """The columns of a file with one JSON object per line; those of the first line are the file's."""
+    import json
+
+    rows: list[Any] = []
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line, text in enumerate(file, 1):
+                rows.append(json.loads(text))
+                if not isinstance(rows[-1], dict) or rows[-1].keys() != rows[0].keys():
+                    raise BadTable(f"{path}, row {line}: every line is a JSON object with the same columns")
+    except (OSError, UnicodeDecodeError) as reason:
+        raise BadTable(f"{path}: {reason}") from None
+    except ValueError as reason:
+        raise BadTable(f"{path}, row {len(rows) + 1}: {reason}") from None
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
 def read_parquet(path: Path) -> dict[str, Any]:

@@ -32,6 +32,13 @@ FEEDBACK = "feedback is a finite reward and a finite cost, for every option of e
 COSTS = "costs are not below 0, unless the problem's cost noise is Gaussian"
 MEANS = "rewards and costs have the means that the problem says"
 
+ONCE = "a scheduler is created once, and counts its settings, names, tasks and reports"
+KEPT = "what was committed is read back, to the bit, by everyone who opens the store"
+UNDONE = "a transaction that fails leaves nothing behind"
+ASKED = "a query gives the rows that were asked for, in order, and no others"
+RUNNING = "a task is running until it has reported, is cancelled, or its lease ends"
+ALONE = "between opening a scheduler and the commit, nobody else can open it"
+
 TASKS, KEY = 200, 20_240_506  # how many tasks are tried, and with whose coins
 
 

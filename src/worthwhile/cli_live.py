@@ -1,0 +1,179 @@
+"""The commands on a store: decide and report from a shell, and look at what a live scheduler does."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from worthwhile import reports_live
+from worthwhile.cli_arguments import check_target, whole
+from worthwhile.live.history import FORMATS, as_option
+from worthwhile.scheduler import Scheduler
+
+Show = Callable[[dict[str, Any], str, bool], None]
+
+STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
+STATUS = """\
+examples:
+  worthwhile status tasks.db
+  worthwhile status tasks.db --name training --json
+"""
+TASKS = """\
+examples:
+  worthwhile tasks tasks.db --count 50
+"""
+EXPLAIN = """\
+Shows what was known when the task was decided: the estimates and the score of every option, and the price θ.
+
+examples:
+  worthwhile explain tasks.db 812
+"""
+EXPORT = """\
+One row per report or side observation, in the order in which they were learned, with the columns that
+`worthwhile replay` reads: task_type, item_id, option, reward, cost.
+
+examples:
+  worthwhile export tasks.db history.parquet
+  worthwhile replay history.parquet --policy all
+"""
+IMPORT = """\
+TABLE has the columns task_type, item_id, option, reward, cost. The policy learns from it as if it had been there. A
+row counts once: the same file can be imported again after more was added to it.
+
+examples:
+  worthwhile import tasks.db recorded.csv
+"""
+REBUILD = """\
+Replays the whole log through the policy, and compares the result with what the scheduler starts from, bit by bit. The
+exit code is 1 if they differ.
+
+examples:
+  worthwhile rebuild tasks.db --check
+"""
+DECIDE = """\
+Prints the task's id and the option, with a tab in between. An option that reads as JSON (5, true, null) is a number or
+that word, everything else is text.
+
+examples:
+  worthwhile decide tasks.db weather 1 5 10
+  worthwhile decide tasks.db weather 1 5 10 --key job-17        the same key gives the same task
+  read id epochs < <(worthwhile decide tasks.db weather 1 5 10)
+"""
+REPORT = """\
+examples:
+  worthwhile report tasks.db 812 --reward 0.91 --cost 3.2
+  worthwhile report tasks.db 812 --reward 0.91                  and the cost later
+  worthwhile report tasks.db 812 --cancel                       it will not report
+"""
+
+
+def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
+    """The commands on a store."""
+
+    def add(name: str, help: str, epilog: str, run: Callable[[argparse.Namespace, Show], int]) -> Any:
+        one = commands.add_parser(name, help=help, epilog=epilog, **settings)
+        one.add_argument("store", metavar="STORE", help=STORE)
+        one.add_argument("--name", default="default", help="of the scheduler (default)")
+        one.set_defaults(run=lambda arguments: run(arguments, show))
+        return one
+
+    add("status", "how a live scheduler stands", STATUS, run_status)
+    one = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
+    one.add_argument("--count", type=whole, default=20, metavar="N", help="(20)")
+    one = add("explain", "why a task got its option", EXPLAIN, run_explain)
+    one.add_argument("id", metavar="ID")
+    one = add("export", "the log as a table", EXPORT, run_export)
+    one.add_argument("table", type=Path, metavar="FILE", help=", ".join(FORMATS))
+    one = add("import", "start from recorded history", IMPORT, run_import)
+    one.add_argument("table", type=Path, metavar="TABLE", help=", ".join(FORMATS))
+    one = add("rebuild", "replay the log and compare", REBUILD, run_rebuild)
+    one.add_argument("--check", action="store_true", required=True, help="compare, bit by bit")
+    one = add("decide", "choose an option for a task", DECIDE, run_decide)
+    one.add_argument("kind", metavar="KIND")
+    one.add_argument("options", nargs="+", metavar="OPTION")
+    one.add_argument("--key", help="the same key gives the same task: safe to repeat")
+    one.add_argument("--lease", type=float, metavar="SECONDS", help="counts as running for so long (3600)")
+    one = add("report", "what came of a task", REPORT, run_report)
+    one.add_argument("id", metavar="ID")
+    one.add_argument("--reward", type=float, metavar="R")
+    one.add_argument("--cost", type=float, metavar="C")
+    one.add_argument("--cancel", action="store_true", help="it will not report")
+
+
+def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
+    return Scheduler(arguments.store, arguments.name, create=create)
+
+
+def run_status(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile status"""
+    with opened(arguments) as scheduler:
+        found = scheduler.summary()
+    show(asdict(found), reports_live.status_text(found), arguments.json)
+    return 0
+
+
+def run_tasks(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile tasks"""
+    with opened(arguments) as scheduler:
+        found = scheduler.latest(arguments.count)
+    show({"tasks": [asdict(line) for line in found]}, reports_live.tasks_text(found), arguments.json)
+    return 0
+
+
+def run_explain(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile explain"""
+    with opened(arguments) as scheduler:
+        found = scheduler.explain(arguments.id)
+    show(asdict(found), reports_live.explain_text(found), arguments.json)
+    return 0
+
+
+def run_export(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile export"""
+    check_target(arguments.table, FORMATS, "pyarrow", "tables")
+    with opened(arguments) as scheduler:
+        rows = scheduler.export(arguments.table)
+    show({"rows": rows, "file": str(arguments.table)}, f"{rows:,} rows in {arguments.table}", arguments.json)
+    return 0
+
+
+def run_import(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile import"""
+    with opened(arguments, create=True) as scheduler:
+        rows = scheduler.load(arguments.table)
+    show({"new_rows": rows}, f"{rows:,} new rows from {arguments.table}", arguments.json)
+    return 0
+
+
+def run_rebuild(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile rebuild"""
+    with opened(arguments) as scheduler:
+        same, reports = scheduler.rebuild(), scheduler.summary().reports
+    text = f"{reports:,} reports replayed: " + ("the same, to the bit" if same else "NOT what the scheduler knows")
+    show({"reports": reports, "same": same}, text, arguments.json)
+    return 0 if same else 1
+
+
+def run_decide(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile decide"""
+    options = [as_option(text) for text in arguments.options]
+    with opened(arguments, create=True) as scheduler:
+        task = scheduler.decide(arguments.kind, options, key=arguments.key, lease=arguments.lease)
+    text = f"{task.id}\t{reports_live.shown(task.option)}"
+    show({"task": task.id, "kind": task.kind, "option": task.option}, text, arguments.json)
+    return 0
+
+
+def run_report(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile report"""
+    with opened(arguments) as scheduler:
+        if arguments.cancel:
+            scheduler.cancel(arguments.id)
+        else:
+            scheduler.report(arguments.id, arguments.reward, arguments.cost)
+        [line] = [asdict(one) for one in scheduler.tasks([arguments.id])]
+    show(line, f"task {line['task']}: {line['state']}", arguments.json)
+    return 0

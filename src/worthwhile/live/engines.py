@@ -1,0 +1,169 @@
+"""A policy's methods on its state: interpreted, which needs nothing, or as machine code; the same bits either way."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from worthwhile.coins import Rng
+from worthwhile.compiling import machine_code
+from worthwhile.decision import Decision
+from worthwhile.errors import BadParameter, CannotCompile, MissingExtra
+from worthwhile.loop import ENGINES, first_cause
+from worthwhile.policies import Policy
+from worthwhile.state import Indices
+
+
+class Offer(NamedTuple):
+    """Options on offer to one kind, as numbers; in every form that someone needs often."""
+
+    kind: int
+    numbers: list[int]
+    array: Indices
+    text: str
+    idle: str  # 0,0,…: nothing of this kind is running
+
+
+class Engine(Protocol):
+    """What the fold needs of a policy; `bind` is called whenever the state has new arrays."""
+
+    def bind(self, state: Any) -> None: ...
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision: ...
+    def judge(self, kind: int, option: int) -> Decision: ...
+    def learn(self, kind: int, made: Decision, reward: float, cost: float, task: int) -> None: ...
+    def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None: ...
+
+
+def engine_of(name: str, policy: Policy, key: int) -> Engine:
+    """The engine of that name."""
+    if name not in ENGINES:
+        raise BadParameter(f"engine = {name!r}; it must be one of {', '.join(ENGINES)}")
+    return Compiled(policy, key) if name == "compiled" else Interpreted(policy, key)
+
+
+def views(state: Any) -> Any:
+    """The same state through memoryviews: an element is a plain Python number, at half the cost."""
+    return type(state)(*(views(part) if isinstance(part, tuple) else memoryview(part) for part in state))
+
+
+def offer_of(kind: int, numbers: list[int]) -> Offer:
+    """An offer from its numbers."""
+    return Offer(kind, numbers, np.array(numbers, np.uint32), ",".join(map(str, numbers)), ",".join("0" * len(numbers)))
+
+
+class Interpreted:
+    """The methods as they are. A policy that does more with an array than index it gets the arrays themselves."""
+
+    def __init__(self, policy: Policy, key: int) -> None:
+        self.policy, self.key, self.plain = policy, key, False
+        try:
+            self.bind(policy.init(2, 2))
+            try_all(self)
+        except Exception:
+            self.plain = True
+
+    def bind(self, state: Any) -> None:
+        self.state = state if self.plain else views(state)
+
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
+        if self.plain:
+            return self.policy.choose(self.state, offer.kind, offer.array, pending, Rng(self.key, task))
+        options: Any = offer.numbers
+        running: Any = memoryview(pending)  # type: ignore[arg-type]
+        return self.policy.choose(self.state, offer.kind, options, running, Rng(self.key, task))
+
+    def judge(self, kind: int, option: int) -> Decision:
+        return self.policy.judge(self.state, kind, option)
+
+    def learn(self, kind: int, made: Decision, reward: float, cost: float, task: int) -> None:
+        self.policy.learn(self.state, kind, made, reward, cost, Rng(self.key, task))
+
+    def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
+        self.policy.observe(self.state, kind, option, reward, cost, Rng(self.key, task))
+
+
+class Compiled:
+    """The methods as machine code."""
+
+    def __init__(self, policy: Policy, key: int) -> None:
+        self.policy, self.key = policy, key
+        methods = {name: getattr(type(policy), name) for name in ("choose", "judge", "learn", "observe")}
+        parts = {f"policy_{name}": method for name, method in methods.items()}
+        self.choosing, self.judging, self.learning, self.observing = (
+            machine_code(function, parts) for function in (choose_one, judge_one, learn_one, observe_one)
+        )
+        try:
+            self.bind(policy.init(2, 2))
+            try_all(self)
+        except MissingExtra:
+            raise
+        except Exception as reason:
+            name, cause = type(policy).__name__, first_cause(str(reason))
+            raise CannotCompile(f"numba cannot compile {name}: {cause}; use engine='python'") from reason
+
+    def bind(self, state: Any) -> None:
+        from worthwhile.live.holding import Holder
+
+        self.holder = Holder(self.policy, state)
+
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
+        return Decision(*self.choosing(self.holder, offer.kind, offer.array, pending, self.key, task))
+
+    def judge(self, kind: int, option: int) -> Decision:
+        return Decision(*self.judging(self.holder, kind, option))
+
+    def learn(self, kind: int, made: Decision, reward: float, cost: float, task: int) -> None:
+        self.learning(self.holder, kind, *made, reward, cost, self.key, task)
+
+    def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
+        self.observing(self.holder, kind, option, reward, cost, self.key, task)
+
+
+def try_all(engine: Engine) -> None:
+    """Call everything once, on a state that nobody needs: it compiles, or shows that it cannot."""
+    made = engine.choose(offer_of(0, [0]), np.zeros(2, np.uint32), 1)
+    engine.judge(0, 0)
+    engine.learn(0, Decision(int(made.option), float(made.reward_estimate), float(made.cost_estimate)), 0.5, 1.0, 1)
+    engine.observe(0, 0, 0.5, 1.0, 1)
+
+
+def policy_choose(policy: Any, state: Any, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+    """Stands for the policy's own method; so do the next three."""
+    raise NotImplementedError
+
+
+def policy_judge(policy: Any, state: Any, kind: int, option: int) -> Decision:
+    raise NotImplementedError
+
+
+def policy_learn(policy: Any, state: Any, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+    raise NotImplementedError
+
+
+def policy_observe(policy: Any, state: Any, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
+    raise NotImplementedError
+
+
+def choose_one(
+    holder: Any, kind: int, options: Indices, pending: Indices, key: int, task: int
+) -> tuple[int, float, float]:
+    made = policy_choose(holder.policy, holder.state, kind, options, pending, Rng(key, task))
+    return made.option, made.reward_estimate, made.cost_estimate
+
+
+def judge_one(holder: Any, kind: int, option: int) -> tuple[int, float, float]:
+    made = policy_judge(holder.policy, holder.state, kind, option)
+    return made.option, made.reward_estimate, made.cost_estimate
+
+
+def learn_one(
+    holder: Any, kind: int, option: int, reward_estimate: float, cost_estimate: float,
+    reward: float, cost: float, key: int, task: int,
+) -> None:  # fmt: skip
+    made = Decision(option, reward_estimate, cost_estimate)
+    policy_learn(holder.policy, holder.state, kind, made, reward, cost, Rng(key, task))
+
+
+def observe_one(holder: Any, kind: int, option: int, reward: float, cost: float, key: int, task: int) -> None:
+    policy_observe(holder.policy, holder.state, kind, option, reward, cost, Rng(key, task))

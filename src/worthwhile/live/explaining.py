@@ -1,0 +1,249 @@
+"""What people ask a scheduler: how it stands, and why it chose as it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from worthwhile.live.batch import Batch
+from worthwhile.live.engines import offer_of
+from worthwhile.live.folding import Fold, SetAside
+from worthwhile.live.mirror import Mirror
+from worthwhile.live.names import Option
+from worthwhile.live.settings import policy_words
+from worthwhile.stores.base import TaskRow
+
+
+@dataclass(frozen=True)
+class OptionSummary:
+    """One option of one kind so far; the cost includes the overhead."""
+
+    option: Option
+    pulls: int
+    share: float  # of the kind's reports
+    mean_reward: float | None
+    mean_cost: float | None
+    observed: int
+    running: int
+    retired: bool
+
+
+@dataclass(frozen=True)
+class KindSummary:
+    """One kind so far."""
+
+    kind: str
+    reports: int
+    ratio: float | None
+    running: int
+    options: list[OptionSummary]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A scheduler so far: its ratio is total reward / total cost, θ is what it thinks a unit of cost is worth."""
+
+    scheduler: str
+    policy: str
+    overhead: float
+    tasks: int
+    reports: int
+    running: int
+    reward: float
+    cost: float
+    ratio: float | None
+    theta: float | None
+    kinds: list[KindSummary]
+    bad_entries: int
+    set_aside: list[SetAside]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was known of an option when a decision was made; its score is reward − θ·cost."""
+
+    option: Option
+    pulls: int
+    running: int
+    reward_estimate: float
+    cost_estimate: float
+    score: float | None
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A decision, with everything it was based on; `repeated` if the policy decides the same again from that."""
+
+    task: str
+    kind: str
+    option: Option
+    why: str
+    policy: str
+    theta: float | None
+    seen: int
+    options: list[Judgement]
+    repeated: bool | None
+    state: str
+    reward: float | None
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class TaskLine:
+    """A task in a list."""
+
+    task: str
+    kind: str
+    option: Option
+    state: str
+    reward: float | None
+    cost: float | None
+    decided: float
+    key: str | None
+
+
+def quotient(above: float, below: float) -> float | None:
+    return float(above) / float(below) if below > 0.0 else None
+
+
+def state_of(row: TaskRow, now: float) -> str:
+    """Where a task stands, in a word."""
+    if row.report is not None:
+        return "reported"
+    if row.cancelled:
+        return "cancelled"
+    return "running" if row.lease_end > now else "overdue"
+
+
+def summary(name: str, batch: Batch) -> Summary:
+    """How the scheduler stands."""
+    mirror, fold = batch.mirror, batch.mirror.fold
+    tally, kinds = fold.state.tally, range(len(mirror.kinds.texts))
+    running = np.zeros(fold.size, np.int64)
+    for kind, option, count in batch.tx.running(mirror.id, list(kinds), batch.header.now):
+        running[kind, option] = count
+    reward, cost = float(tally.reward.sum()), float(tally.cost.sum())
+    return Summary(
+        name,
+        policy_words(mirror.policies.texts[fold.number]),
+        mirror.settings.overhead,
+        batch.header.tasks,
+        int(tally.pulls.sum()),
+        int(running.sum()),
+        reward,
+        cost,
+        quotient(reward, cost),
+        fold.ratio,
+        [kind_summary(mirror, kind, running) for kind in kinds],
+        fold.bad,
+        list(fold.set_aside),
+    )
+
+
+def kind_summary(mirror: Mirror, kind: int, running: Any) -> KindSummary:
+    tally, name = mirror.fold.state.tally, mirror.kinds.texts[kind]
+    retired = {option for one, option in mirror.settings.retired if one in (None, name)}
+    reports, options = tally.pulls[kind].sum(), []
+    for option in np.flatnonzero(tally.pulls[kind] + tally.observed[kind] + running[kind]).tolist():
+        pulls, where = tally.pulls[kind, option], (kind, option)
+        options.append(
+            OptionSummary(
+                mirror.option(option),
+                int(pulls),
+                quotient(pulls, reports) or 0.0,
+                quotient(tally.reward[where], pulls),
+                quotient(tally.cost[where], pulls),
+                int(tally.observed[where]),
+                int(running[where]),
+                mirror.options.texts[option] in retired,
+            )
+        )
+    ratio = quotient(tally.reward[kind].sum(), tally.cost[kind].sum())
+    return KindSummary(name, int(reports), ratio, int(running[kind].sum()), options)
+
+
+def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
+    """Why a task got its option; `fold` is what its policy knew then, None if no policy decided it."""
+    mirror = batch.mirror
+    judged = [] if fold is None else judgements(row, fold, mirror)
+    return Explanation(
+        str(row.task),
+        mirror.kinds.texts[row.kind],
+        mirror.option(row.option),
+        "it was recorded elsewhere, and imported" if fold is None else reason(row, judged),
+        "none" if fold is None else policy_words(mirror.policies.texts[row.policy]),
+        row.ratio,
+        row.seen,
+        judged,
+        None if fold is None else repeats(row, fold),
+        state_of(row, batch.header.now),
+        row.reward,
+        row.cost,
+    )
+
+
+def numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def judgements(row: TaskRow, fold: Fold, mirror: Mirror) -> list[Judgement]:
+    """Every option on offer, as the policy saw it."""
+    judged = []
+    for option, running in zip(numbers(row.options), numbers(row.pending), strict=True):
+        made = fold.engine.judge(row.kind, option)
+        reward, cost = float(made.reward_estimate), float(made.cost_estimate)
+        if option == row.option:
+            reward, cost = row.reward_estimate, row.cost_estimate
+        score = None if row.ratio is None else reward - row.ratio * cost
+        pulls, chosen = int(fold.state.tally.pulls[row.kind, option]), option == row.option
+        judged.append(Judgement(mirror.option(option), pulls, running, reward, cost, score, chosen))
+    return judged
+
+
+def reason(row: TaskRow, judged: list[Judgement]) -> str:
+    """Why this option, in words."""
+    chosen = next(one for one in judged if one.chosen)
+    if len(judged) == 1:
+        return "it was the only option on offer"
+    if chosen.pulls == 0:
+        return "it had not been tried with this kind"
+    if chosen.score is None or row.ratio is None:
+        return "the policy's rule, which knows no price θ, took it"
+    best = max((one for one in judged if one.pulls > 0), key=lambda one: one.score or 0.0)
+    if chosen.score >= (best.score or 0.0):
+        return f"its score, reward − θ·cost with θ = {row.ratio:g}, was the best of those tried"
+    behind = (best.score or 0.0) - chosen.score
+    return f"to learn more: its score was {behind:.3g} below that of {best.option!r}, after only {chosen.pulls} reports"
+
+
+def repeats(row: TaskRow, fold: Fold) -> bool:
+    """Whether the policy, asked again, takes the same option."""
+    offer, pending = offer_of(row.kind, numbers(row.options)), np.zeros_like(fold.idle)
+    pending[offer.array] = numbers(row.pending)
+    return int(fold.engine.choose(offer, pending, row.task).option) == row.option
+
+
+def latest(batch: Batch, count: int) -> list[TaskLine]:
+    """The latest tasks, newest first."""
+    return [task_line(batch, row) for row in batch.tx.latest(batch.mirror.id, count)]
+
+
+def tasks(batch: Batch, numbers: list[int]) -> list[TaskLine]:
+    """Tasks by number."""
+    return [task_line(batch, row) for row in batch.tx.tasks(batch.mirror.id, numbers)]
+
+
+def task_line(batch: Batch, row: TaskRow) -> TaskLine:
+    return TaskLine(
+        str(row.task),
+        batch.mirror.kinds.texts[row.kind],
+        batch.mirror.option(row.option),
+        state_of(row, batch.header.now),
+        row.reward,
+        row.cost,
+        row.decided,
+        row.key,
+    )

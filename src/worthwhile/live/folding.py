@@ -1,0 +1,173 @@
+"""State = the log of reports, folded: the same numbers in the same order give every process the same bits."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from worthwhile import state as states
+from worthwhile.decision import Decision
+from worthwhile.live.engines import engine_of
+from worthwhile.policies import Policy
+from worthwhile.state import Floats, Size
+from worthwhile.stores.base import OWN, LogRow, Snapshot
+
+ROOM = Size(8, 8)  # of a new state; it doubles when it is full
+MOST_NAMED = 100  # bad entries that are kept by name; the rest are counted
+
+
+class Tally(NamedTuple):
+    """Sums over the reports, whatever the policy keeps; side observations are counted apart."""
+
+    pulls: Floats
+    reward: Floats
+    cost: Floats  # with overhead
+    observed: Floats
+
+
+class Folded(NamedTuple):
+    """The tally, and what the policy has learned."""
+
+    tally: Tally
+    learned: Any
+
+
+class SetAside(NamedTuple):
+    """An entry of the log that cannot be learned from, and why."""
+
+    number: int
+    why: str
+
+
+class Fold:
+    """What one policy makes of the log, up to entry `position`."""
+
+    def __init__(self, policy: Policy, number: int, key: int, engine: str) -> None:
+        self.policy, self.number = policy, number
+        self.engine = engine_of(engine, policy, key)
+        self.position, self.bad = 0, 0
+        self.set_aside: list[SetAside] = []
+        self.kinds = self.options = 0  # known by name
+        self.size = ROOM
+        self.put(self.init(*ROOM))
+
+    def init(self, kinds: int, options: int) -> Folded:
+        """An empty state, in the way of a policy's `init`: growing and storing need no more."""
+        return Folded(Tally(*np.zeros((4, kinds, options))), self.policy.init(kinds, options))
+
+    def put(self, state: Folded) -> None:
+        self.state = state
+        self.engine.bind(state.learned)
+        self.tally = Tally(*map(memoryview, state.tally))  # type: ignore[arg-type]
+        self.idle = np.zeros(state.tally.pulls.shape[1], np.uint32)
+        holder = getattr(state.learned, "plug_in", state.learned)
+        self.ratios = memoryview(holder.ratio) if hasattr(holder, "ratio") else None
+
+    @property
+    def ratio(self) -> float | None:
+        """The policy's θ, if it has one."""
+        return None if self.ratios is None else self.ratios[0]
+
+    def fit(self, kinds: int, options: int) -> None:
+        """Room for so many kinds and options."""
+        self.kinds, self.options = kinds, options
+        if kinds > self.size.kinds or options > self.size.options:
+            self.size = Size(doubled(self.size.kinds, kinds), doubled(self.size.options, options))
+            self.put(states.grow(self, self.state, *self.size))
+
+    def take(self, rows: Iterable[LogRow]) -> None:
+        """Learn from the next entries of the log; what cannot be learned from is set aside."""
+        for row in rows:
+            if row.number != self.position + 1:
+                self.miss(row.number - 1)
+            why = fault(row, self.kinds, self.options)
+            if why:
+                self.leave_out(row.number, why)
+                self.position = row.number
+            else:
+                self.learn(row)
+
+    def learn(self, row: LogRow) -> None:
+        """The next entry, known to be sound."""
+        try:
+            self.learn_from(row)
+        except Exception as reason:  # whatever a policy of the user's own may raise
+            self.leave_out(row.number, f"{type(self.policy).__name__} raised {type(reason).__name__}: {reason}")
+        self.position = row.number
+
+    def learn_from(self, row: LogRow) -> None:
+        _, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy = row
+        cost += overhead
+        if observed != OWN:
+            self.engine.observe(kind, option, reward, cost, task)
+            self.tally.observed[kind, option] += 1.0
+            return
+        if policy == self.number:
+            made = Decision(option, reward_estimate, cost_estimate)
+        else:  # another policy's estimates mean nothing to this one
+            made = self.engine.judge(kind, option)
+        self.engine.learn(kind, made, reward, cost, task)
+        self.tally.pulls[kind, option] += 1.0
+        self.tally.reward[kind, option] += reward
+        self.tally.cost[kind, option] += cost
+
+    def miss(self, last: int) -> None:
+        """Go on after entries that are not there."""
+        self.leave_out(self.position + 1, f"entries {self.position + 1} to {last} are missing from the log")
+        self.position = last
+
+    def leave_out(self, number: int, why: str) -> None:
+        self.bad += 1
+        if len(self.set_aside) < MOST_NAMED:
+            self.set_aside.append(SetAside(number, why))
+
+    def snapshot(self) -> Snapshot:
+        """Everything, to be stored."""
+        bad = json.dumps([self.bad, self.set_aside])
+        return Snapshot(self.position, self.number, *self.size, states.to_bytes(self.state), bad)
+
+    def restore(self, stored: Snapshot) -> None:
+        """Go on from a snapshot; raises whatever a damaged one may lead to, and then changes nothing."""
+        size = Size(stored.kinds, stored.options)
+        state = states.from_bytes(self, stored.state, size)
+        bad, named = json.loads(stored.set_aside)
+        set_aside = [SetAside(number, why) for number, why in named]
+        self.size, self.position, self.bad, self.set_aside = size, stored.number, bad, set_aside
+        self.put(state)
+
+    def copy(self) -> Fold:
+        """What is known now, left alone by what comes."""
+        twin = copy(self)
+        twin.state, twin.set_aside = states.grow(self, self.state, *self.size), list(self.set_aside)
+        return twin
+
+    def same_as(self, other: Fold) -> bool:
+        """Whether both have learned the same, to the bit."""
+        size = max(self.size.kinds, other.size.kinds), max(self.size.options, other.size.options)
+        one, two = (states.grow(fold, fold.state, *size) for fold in (self, other))
+        return states.same(one, two) and self.set_aside == other.set_aside
+
+
+def doubled(room: int, needed: int) -> int:
+    while room < needed:
+        room *= 2
+    return room
+
+
+def fault(row: LogRow, kinds: int, options: int) -> str:
+    """Why an entry cannot be learned from; empty if it can."""
+    for what, number, count in (("kind", row.kind, kinds), ("option", row.option, options)):
+        if type(number) is not int or not 0 <= number < count:
+            return f"task {row.task}: no {what} has the number {number!r}"
+    values = row[5:10]
+    for what, value in zip(LogRow._fields[5:10], values, strict=True):
+        if type(value) is not float or not math.isfinite(value):
+            return f"task {row.task}: {what} = {value!r} is not a finite number"
+    if row.cost <= 0.0 or row.overhead < 0.0:
+        return f"task {row.task}: cost = {row.cost!r} with overhead {row.overhead!r} is not above 0"
+    return ""

@@ -1,0 +1,132 @@
+"""The log as a table: written to a file that `worthwhile replay` reads, and taken in from recorded history."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from worthwhile.environments.replay import as_table, read_columns
+from worthwhile.errors import BadTable, Error, MissingExtra
+from worthwhile.live.mirror import Mirror
+from worthwhile.live.names import check_text, option_text
+from worthwhile.results import replace_file
+from worthwhile.stores.base import OWN, LogRow
+
+FORMATS = (".parquet", ".csv", ".jsonl")
+TYPES = {
+    "number": "int64",
+    "task_type": "string",
+    "item_id": "string",
+    "option": "string",
+    "reward": "float64",
+    "cost": "float64",
+    "overhead": "float64",
+    "observed": "bool",
+    "option_json": "string",
+}
+Line = dict[str, Any]
+
+
+class Recorded(NamedTuple):
+    """A row of history from elsewhere; the key says which task it belongs to."""
+
+    key: str
+    kind: str
+    option: str
+    reward: float
+    cost: float
+    overhead: float
+    observed: bool
+
+
+def line_of(entry: LogRow, mirror: Mirror) -> Line:
+    """An entry of the log as a row of the table; the cost is without the overhead."""
+    option, text = mirror.option(entry.option), mirror.options.texts[entry.option]
+    return {
+        "number": entry.number,
+        "task_type": mirror.kinds.texts[entry.kind],
+        "item_id": str(entry.task),
+        "option": option if isinstance(option, str) else text,
+        "reward": entry.reward,
+        "cost": entry.cost,
+        "overhead": entry.overhead,
+        "observed": entry.observed != OWN,
+        "option_json": text,
+    }
+
+
+def write_table(path: Path, portions: Iterable[Sequence[Line]]) -> int:
+    """A file of the format that its name says; whole or not at all. Returns the number of rows."""
+    rows = 0
+
+    def counted() -> Iterator[Sequence[Line]]:
+        nonlocal rows
+        for portion in portions:
+            rows += len(portion)
+            yield portion
+
+    write = {".parquet": write_parquet, ".csv": write_csv, ".jsonl": write_jsonl}[path.suffix]
+    replace_file(path, lambda new: write(new, counted()))
+    return rows
+
+
+def write_csv(path: Path, portions: Iterable[Sequence[Line]]) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(TYPES))
+        writer.writeheader()
+        for portion in portions:
+            writer.writerows(portion)
+
+
+def write_jsonl(path: Path, portions: Iterable[Sequence[Line]]) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        for portion in portions:
+            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in portion)
+
+
+def write_parquet(path: Path, portions: Iterable[Sequence[Line]]) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra(f"writing {path.name}", "tables") from None
+    schema = pyarrow.schema([(name, getattr(pyarrow, type.replace("bool", "bool_"))()) for name, type in TYPES.items()])
+    with pyarrow.parquet.ParquetWriter(path, schema) as writer:
+        for portion in portions:
+            writer.write_table(pyarrow.Table.from_pylist(list(portion), schema))
+
+
+def read_history(path: Path) -> Iterator[Recorded]:
+    """The rows of a recorded table, or of one that `export` wrote, checked before the first is taken in."""
+    columns, first_row = read_columns(path)
+    table = as_table(path.stem, columns, str(path), first_row)
+    exact, observed = columns.get("option_json"), columns.get("observed")
+    overheads = columns.get("overhead", ["0"] * len(table.reward))
+    rows = []
+    for place in range(len(table.reward)):
+        option = str(columns["option"][place])
+        try:
+            text = option_text(as_option(option) if exact is None else json.loads(exact[place]))
+            kind = check_text("kind", str(columns["task_type"][place]))
+            item = str(columns["item_id"][place]) + ("" if observed is not None else f":{option}")
+            key = check_text("key", f"{path.stem}:{item}")
+            overhead = float(overheads[place])
+        except (Error, ValueError) as reason:
+            raise BadTable(f"{path}, row {place + first_row}: {reason}") from None
+        side = observed is not None and str(observed[place]).lower() == "true"
+        rows.append(Recorded(key, kind, text, float(table.reward[place]), float(table.cost[place]), overhead, side))
+    yield from rows
+
+
+def as_option(text: str) -> Any:
+    """5 is a number, true is true, and what is no JSON scalar is text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    endless = isinstance(value, float) and not math.isfinite(value)
+    return text if endless or isinstance(value, list | dict) else value

@@ -1,0 +1,145 @@
+"""This process's picture of a scheduler: its names, its settings and what its policy has learned.
+
+It is brought up to date from the store before every batch, and thrown away whenever the store may know better.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from worthwhile.errors import BadTask
+from worthwhile.live.engines import Offer, offer_of
+from worthwhile.live.folding import Fold
+from worthwhile.live.names import check_text, option_texts
+from worthwhile.live.settings import Settings, policy_from, settings_from
+from worthwhile.policies import Policy
+from worthwhile.stores.base import Header, LogRow, NameRow, Transaction
+
+log = logging.getLogger(__name__)
+
+PORTION = 10_000  # entries of the log read at once
+SOON = 500  # entries that are learned from while others wait
+MOST_OFFERS = 10_000  # lists of options that are remembered
+
+
+class Names:
+    """Texts of one role; their numbers are their places, in the order of first appearance."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts, self.number = list(texts), {text: place for place, text in enumerate(texts)}
+
+    def add(self, text: str) -> None:
+        self.number.setdefault(text, len(self.texts))
+        self.texts.append(text)
+
+
+class Mirror:
+    """Names, settings and fold of one scheduler."""
+
+    def __init__(self, header: Header, engine: str, in_hand: dict[str, Policy]) -> None:
+        self.id, self.key, self.engine = header.id, header.key, engine
+        self.in_hand = in_hand  # policies that the user gave; these need not be importable
+        self.kinds, self.options, self.policies = Names(), Names(), Names("none")
+        self.roles = {"kind": self.kinds, "option": self.options, "policy": self.policies}
+        self.place, self.added, self.generation = 0, [], -1  # type: int, list[NameRow], int
+        self.offers: dict[Any, Offer] = {}
+        self.values: list[Any] = []
+        self.saved = 0  # position of the latest snapshot
+        self.backlog: list[LogRow] = []
+        self.fold: Fold
+        self.settings: Settings
+
+    def read(self, tx: Transaction, header: Header) -> bool:
+        """Read what has come since the last time; False if there is more of it than should hold others up.
+
+        Then `fold_backlog` is due after the transaction, and another `read` after that.
+        """
+        if header.names > self.place:
+            for row in tx.names(self.id, self.place):
+                self.roles[row.role].add(row.text)
+                self.place = row.place
+        if header.generation != self.generation:
+            self.settings = settings_from(tx.settings(self.id))
+            self.offers.clear()
+            if self.generation < 0 or self.settings.policy != self.fold.number:
+                self.fold = self.new_fold(self.settings.policy)
+                self.restore(tx, header)
+            self.generation = header.generation
+        behind = header.reports - self.fold.position
+        if behind > 0:
+            self.backlog = tx.reports(self.id, self.fold.position, PORTION)
+            if behind > SOON:
+                return False
+            self.fold_backlog(header.reports)
+        return True
+
+    def fold_backlog(self, until: int = 0) -> None:
+        """Learn from what was read; what should be there and is not, is missing."""
+        self.fold.fit(len(self.kinds.texts), len(self.options.texts))
+        self.fold.take(self.backlog)
+        if self.fold.position < until:
+            self.fold.miss(until)
+        self.backlog = []
+
+    def new_fold(self, number: int) -> Fold:
+        """An empty fold for one of the scheduler's policies."""
+        text = self.policies.texts[number]
+        fold = Fold(self.in_hand[text] if text in self.in_hand else policy_from(text), number, self.key, self.engine)
+        fold.fit(len(self.kinds.texts), len(self.options.texts))
+        return fold
+
+    def restore(self, tx: Transaction, header: Header) -> None:
+        """Start from the snapshot, if it is this policy's and sound; the log alone would do."""
+        stored = tx.snapshot(self.id)
+        if stored is None or stored.policy != self.fold.number or stored.number > header.reports:
+            return
+        try:
+            self.fold.restore(stored)
+            self.saved = stored.number
+        except Exception as reason:  # whatever damaged bytes may lead to
+            log.warning("a snapshot cannot be used, the log is read from its start: %s", reason)
+
+    def name(self, role: str, text: str) -> int:
+        """The number of a name, a new one if it is new."""
+        names = self.roles[role]
+        if text not in names.number:
+            self.place += 1
+            self.added.append(NameRow(self.place, role, len(names.texts), text))
+            names.add(text)
+            if role != "policy":
+                self.fold.fit(len(self.kinds.texts), len(self.options.texts))
+        return names.number[text]
+
+    def offer(self, kind: str, options: Sequence[Any]) -> Offer:
+        """The options on offer that are not retired; remembered, because most offers come again."""
+        try:
+            asked = (kind, *options, *map(type, options))
+            found = self.offers.get(asked)
+        except TypeError:  # no sequence, or something in it that is no scalar
+            asked, found = None, None
+        if found is None:
+            found = self.new_offer(kind, options)
+            if len(self.offers) >= MOST_OFFERS:
+                self.offers.clear()
+            self.offers[asked] = found
+        return found
+
+    def new_offer(self, kind: str, options: Sequence[Any]) -> Offer:
+        texts = option_texts(options)
+        check_text("kind", kind)
+        retired = {option for one, option in self.settings.retired if one in (None, kind)}
+        left = [text for text in texts if text not in retired]
+        if not left:
+            gone = ", ".join(texts[:10])
+            raise BadTask(f"kind {kind!r}: every option on offer is retired ({gone}); restore one, or offer another")
+        numbers = [self.name("option", text) for text in left]
+        return offer_of(self.name("kind", kind), numbers)
+
+    def option(self, number: int) -> Any:
+        """The option as the user wrote it."""
+        while len(self.values) <= number:
+            self.values.append(json.loads(self.options.texts[len(self.values)]))
+        return self.values[number]

@@ -1,0 +1,363 @@
+"""Live: `decide` picks an option for a real task, `report` says later what came of it, both stored for good.
+
+Any number of threads and processes may use one scheduler; all learn from one another.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from worthwhile.errors import BadFeedback, BadParameter, StoreError, UnknownTask
+from worthwhile.live import explaining
+from worthwhile.live.batch import Batch
+from worthwhile.live.folding import Fold
+from worthwhile.live.history import FORMATS, Line, read_history, write_table
+from worthwhile.live.mirror import PORTION, Mirror
+from worthwhile.live.names import Option, check_text, not_negative, option_text
+from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
+from worthwhile.live.turns import Request, Turns
+from worthwhile.policies import DEFAULT, Policy, check_parameters
+from worthwhile.stores import Store, open_store
+from worthwhile.stores.base import LogRow, NameRow, TaskRow
+
+LEASE = 3600.0  # seconds
+LOADED_AT_ONCE = 1000  # rows of a file
+WORTH_SAVING = 1000  # entries of the log
+ABANDONED: list[Store] = []  # a forked process must not even close what its parent uses
+
+
+class Task:
+    """A task and the option chosen for it. As a context manager it reports by itself, with the time as its cost."""
+
+    def __init__(self, scheduler: Scheduler, row: TaskRow, kind: str, option: Option) -> None:
+        self.scheduler, self.id, self.kind, self.option = scheduler, str(row.task), kind, option
+        self.reward: float | None = None
+        self.cost: float | None = None
+        self.began = time.perf_counter()  # never goes back, unlike the time of day
+
+    def report(self, reward: float | None = None, cost: float | None = None) -> None:
+        """What came of it: both at once, or one now and the other later."""
+        self.scheduler.report(self.id, reward, cost)
+
+    def observe(self, option: Option, reward: float, cost: float) -> None:
+        """What another option on offer would have brought, if this task showed it on the side."""
+        self.scheduler.observe(self.id, option, reward, cost)
+
+    def cancel(self) -> None:
+        """It will not report."""
+        self.scheduler.cancel(self.id)
+
+    def __enter__(self) -> Task:
+        self.began = time.perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, reason: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if reason is not None:
+            self.cancel()
+            return
+        if self.reward is None:
+            self.cancel()
+            raise BadFeedback(f"task {self.id} has no reward; set task.reward before the block ends")
+        took = max(time.perf_counter() - self.began, 1e-9)
+        self.report(self.reward, took if self.cost is None else self.cost)
+
+    def __repr__(self) -> str:
+        return f"Task(id={self.id!r}, kind={self.kind!r}, option={self.option!r})"
+
+
+class Scheduler:
+    """Decides for real tasks and learns from their reports.
+
+    >>> scheduler = Scheduler()  # in memory; Scheduler("sqlite:///tasks.db") keeps everything
+    >>> task = scheduler.decide("weather", options=[1, 5, 10])
+    >>> task.report(reward=0.9, cost=3.2)
+    >>> scheduler.summary().ratio
+    0.28125
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        name: str = "default",
+        policy: str | Policy | None = None,
+        *,
+        overhead: float | None = None,
+        lease: float = LEASE,
+        seed: int | None = None,
+        engine: str = "python",
+        create: bool = True,
+    ) -> None:
+        self.url, self.name, self.engine = url, check_text("scheduler", name, BadParameter), engine
+        self.lease = not_negative("lease", lease)
+        self.in_hand: dict[str, Policy] = {}
+        self.store = open_store(url, create)
+        self.mirror: Mirror | None = None
+        self.start()
+        try:
+            self.find_or_create(policy, overhead, seed, create)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def start(self) -> None:
+        """Nothing known yet; what is needed comes from the store."""
+        self.pid, self.mirror, self.turns = os.getpid(), None, Turns(self.work)
+
+    def find_or_create(
+        self, policy: str | Policy | None, overhead: float | None, seed: int | None, create: bool
+    ) -> None:
+        """Agree with the scheduler of this name, or make it."""
+        with self.store.transaction() as tx:
+            header = tx.open(self.name)
+            if header is None and not create:
+                there = ", ".join(tx.schedulers()) or "none"
+                raise StoreError(f"no scheduler {self.name!r} in {self.url}; there are: {there}")
+            if header is None:
+                text = self.described(DEFAULT if policy is None else policy, ())
+                extra = 0.0 if overhead is None else not_negative("overhead", overhead)
+                key = secrets.randbits(32) if seed is None else key_of(seed)
+                tx.create(self.name, key, Settings(1, extra).text())
+                header = tx.open(self.name)
+                if header is not None and header.names == 0:
+                    tx.add(header.id, [NameRow(1, "policy", 1, text)], [], [], [])
+        if seed is not None and header is not None and header.key != key_of(seed):
+            raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
+        self.ask(lambda batch: self.agree(batch, policy, overhead))
+
+    def agree(self, batch: Batch, policy: str | Policy | None, overhead: float | None) -> None:
+        """Refuse other settings than the scheduler has."""
+        mirror = batch.mirror
+        if policy is not None:
+            wanted, found = self.described(policy, mirror.options.texts), mirror.policies.texts[mirror.settings.policy]
+            if wanted != found:
+                names = f"scheduler {self.name!r} has policy {policy_words(found)}, not {policy_words(wanted)}"
+                raise BadParameter(f"{names}; leave policy out, or switch with scheduler.change(policy=…)")
+        if overhead is not None and overhead != mirror.settings.overhead:
+            has = f"scheduler {self.name!r} has overhead {mirror.settings.overhead:g}, not {overhead:g}"
+            raise BadParameter(f"{has}; leave overhead out, or switch with scheduler.change(overhead=…)")
+
+    def described(self, policy: str | Policy, options: Sequence[str]) -> str:
+        """A policy as text; one that was given as an object is kept in hand."""
+        made = policy_by_name(policy, [text.strip('"') for text in options]) if isinstance(policy, str) else policy
+        check_parameters(made)
+        text = policy_text(made)
+        self.in_hand.setdefault(text, made)
+        return text
+
+    def ask(
+        self,
+        action: Callable[[Batch], Any],
+        task: int | None = None,
+        key: str | None = None,
+        kind: str | None = None,
+    ) -> Any:
+        """Have something done in a transaction, together with what other threads ask for."""
+        if os.getpid() != self.pid:
+            ABANDONED.append(self.store)
+            self.store = open_store(self.url)
+            self.start()
+        return self.turns.ask(Request(action, task, key, kind))
+
+    def work(self, requests: Sequence[Request]) -> None:
+        """One batch in one transaction; after any failure, what is known is read from the store again."""
+        try:
+            while not self.try_batch(requests):
+                if self.mirror is not None:
+                    self.mirror.fold_backlog()
+        except BaseException as reason:
+            self.mirror = None
+            for request in requests:
+                request.reason = reason if isinstance(reason, Exception) else StoreError(f"interrupted ({reason!r})")
+            if not isinstance(reason, Exception):
+                raise
+
+    def try_batch(self, requests: Sequence[Request]) -> bool:
+        """False if there is so much to read that others should not wait for it."""
+        with self.store.transaction() as tx:
+            header = tx.open(self.name)
+            if header is None:
+                raise StoreError(f"scheduler {self.name!r} is no longer in its store")
+            if self.mirror is None or header.reports < self.mirror.fold.position:
+                self.mirror = Mirror(header, self.engine, self.in_hand)
+            if not self.mirror.read(tx, header):
+                return False
+            Batch(self.mirror, tx, header, requests).run()
+            return True
+
+    def decide(
+        self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
+    ) -> Task:
+        """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
+        if key is not None:
+            check_text("key", key)
+        seconds = self.lease if lease is None else not_negative("lease", lease)
+        if not isinstance(options, (list, tuple, str, bytes)):
+            options = list(options)
+
+        def decided(batch: Batch) -> Task:
+            row = batch.decide(kind, options, key, seconds)
+            return Task(self, row, kind, batch.mirror.option(row.option))
+
+        task: Task = self.ask(decided, None, key, kind)
+        return task
+
+    def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
+        """The same as `decide`, for a `with` block that sets task.reward."""
+        return self.decide(kind, options, key=key, lease=lease)
+
+    def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None:
+        """What came of a task. The same report again changes nothing; another one is refused."""
+        number = task_number(id)
+        self.ask(lambda batch: batch.report(number, reward, cost), number)
+
+    def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
+        """What another option on offer would have brought, if the task showed it on the side."""
+        number = task_number(id)
+        self.ask(lambda batch: batch.observe(number, option, reward, cost), number)
+
+    def cancel(self, id: str | int) -> None:
+        """The task will not report; it no longer counts as running."""
+        number = task_number(id)
+        self.ask(lambda batch: batch.cancel(number), number)
+
+    def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
+        """Number kinds and options in this order now, for policies that know them by number."""
+        texts = [option_text(option) for option in options]
+        names = [check_text("kind", kind) for kind in kinds]
+        self.ask(lambda batch: batch.announce(names, texts))
+
+    def retire(self, option: Option, kind: str | None = None) -> None:
+        """Never choose this option again, for one kind or for all."""
+        self.ask(lambda batch: batch.retire(kind, option_text(option)))
+
+    def restore(self, option: Option, kind: str | None = None) -> None:
+        """Undo `retire`."""
+        self.ask(lambda batch: batch.restore(kind, option_text(option)))
+
+    def change(self, policy: str | Policy | None = None, overhead: float | None = None) -> None:
+        """Go on with another policy, which learns from the whole history first, or with another cost per task."""
+        extra = None if overhead is None else not_negative("overhead", overhead)
+
+        def changed(batch: Batch) -> None:
+            text = None if policy is None else self.described(policy, batch.mirror.options.texts)
+            batch.change(text, extra)
+
+        self.ask(changed)
+
+    def summary(self) -> explaining.Summary:
+        """How it stands: the ratio so far, θ, and every option of every kind."""
+        found: explaining.Summary = self.ask(lambda batch: explaining.summary(self.name, batch))
+        return found
+
+    def explain(self, task: Task | str | int) -> explaining.Explanation:
+        """Why that option: everything as it was when the decision was made."""
+        number = task_number(task.id if isinstance(task, Task) else task)
+        row: TaskRow = self.ask(lambda batch: batch.task(number), number)
+        fold = self.refold(row.policy, row.seen) if row.policy else None
+        found: explaining.Explanation = self.ask(lambda batch: explaining.explanation(row, fold, batch))
+        return found
+
+    def tasks(self, ids: Sequence[str | int]) -> list[explaining.TaskLine]:
+        """Tasks by id."""
+        numbers = [task_number(id) for id in ids]
+        found: list[explaining.TaskLine] = self.ask(lambda batch: explaining.tasks(batch, numbers))
+        return found
+
+    def latest(self, count: int = 20) -> list[explaining.TaskLine]:
+        """The latest tasks, newest first."""
+        found: list[explaining.TaskLine] = self.ask(lambda batch: explaining.latest(batch, count))
+        return found
+
+    def rebuild(self) -> bool:
+        """Fold the whole log again, from its start: whether that gives what this process knows, to the bit."""
+        mine: Fold = self.ask(lambda batch: batch.mirror.fold.copy())
+        return self.refold(mine.number, mine.position).same_as(mine)
+
+    def refold(self, policy: int, until: int) -> Fold:
+        """What a policy made of the log up to an entry; others can go on meanwhile."""
+        fold: Fold = self.ask(lambda batch: batch.mirror.new_fold(policy))
+        while fold.position < until:
+            rows = self.entries(fold.position, min(PORTION, until - fold.position))
+            fold.take(rows)
+            if not rows:
+                fold.miss(until)
+        return fold
+
+    def entries(self, after: int, count: int) -> list[LogRow]:
+        """A portion of the log."""
+        found: list[LogRow] = self.ask(lambda batch: batch.tx.reports(batch.mirror.id, after, count))
+        return found
+
+    def export(self, path: str | Path) -> int:
+        """Write the log as a table (.parquet, .csv, .jsonl) that `replay` can read; how many rows it has."""
+        path = Path(path)
+        if path.suffix not in FORMATS:
+            raise BadParameter(f"{path}: a table ends in {', '.join(FORMATS)}")
+        return write_table(path, self.lines())
+
+    def lines(self) -> Iterator[list[Line]]:
+        """The log in portions, entries that were set aside left out."""
+        after, until = 0, self.ask(lambda batch: batch.header.reports)
+        while after < until:
+            entries = self.entries(after, min(PORTION, until - after))
+            after = entries[-1].number if entries else until
+            yield self.ask(partial(Batch.lines, entries=entries))
+
+    def load(self, path: str | Path) -> int:
+        """Learn from recorded history: columns task_type, item_id, option, reward, cost. How many rows were new.
+
+        Options that read as JSON (5, true, null) are taken as such. The same file again adds nothing.
+        """
+        new, rows = 0, list(read_history(Path(path)))
+        for place in range(0, len(rows), LOADED_AT_ONCE):
+            new += self.ask(partial(Batch.take_in, rows=rows[place : place + LOADED_AT_ONCE]))
+        return new
+
+    def close(self) -> None:
+        """Keep a snapshot if that saves the next start much, and let go of the store."""
+        if os.getpid() == self.pid:
+            self.ask(save_if_worth_it)
+            self.store.close()
+
+    def __enter__(self) -> Scheduler:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+
+def save_if_worth_it(batch: Batch) -> None:
+    """A last snapshot."""
+    if batch.mirror.fold.position - batch.mirror.saved >= WORTH_SAVING:
+        batch.save_snapshot()
+
+
+def key_of(seed: int) -> int:
+    """The key of the coins that the first run of a simulation with this seed has."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise BadParameter(f"seed = {seed!r}; it must be a whole number, at least 0")
+    return int(np.random.SeedSequence(int(seed), spawn_key=(0, 2)).generate_state(1)[0])
+
+
+def task_number(id: str | int) -> int:
+    """A task's number from its id."""
+    try:
+        if isinstance(id, bool):
+            raise ValueError
+        number = int(id)
+    except (TypeError, ValueError):
+        number = -1
+    if not 0 < number < 1 << 48:
+        raise UnknownTask(f"no task {id!r}; an id is what decide gave, as task.id")
+    return number

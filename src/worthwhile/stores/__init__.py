@@ -1,0 +1,39 @@
+"""Stores: where live schedulers keep their tasks and reports. One interface, three homes."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs
+
+from worthwhile.errors import BadParameter
+from worthwhile.stores.base import Store
+from worthwhile.stores.memory import MemoryStore
+
+FORMS = "write sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@host/database or memory://"
+
+
+def open_store(url: str | None = None, create: bool = True) -> Store:
+    """A store by its address; a plain path is a SQLite file. In memory without one.
+
+    >>> open_store("memory://").transaction().__enter__().schedulers()
+    []
+    """
+    if url is None or url == "memory://":
+        return MemoryStore()
+    scheme, found, rest = url.partition("://")
+    if found and scheme in ("postgresql", "postgres"):
+        from worthwhile.stores.postgres import PostgresStore
+
+        return PostgresStore(url)
+    if found and scheme != "sqlite":
+        raise BadParameter(f"store {url!r}: no store called {scheme!r}; {FORMS}")
+    path, _, settings = (rest.removeprefix("/") if found else url).partition("?" if found else "\0")
+    from worthwhile.stores.sqlite import SYNCHRONOUS, SqliteStore
+
+    given = parse_qs(settings, keep_blank_values=True)
+    synchronous = given.pop("synchronous", ["full"])[-1]
+    if not path or given or synchronous not in SYNCHRONOUS:
+        raise BadParameter(f"store {url!r}; {FORMS}; ?synchronous=normal is the one setting there is")
+    return SqliteStore(path, synchronous, create)
+
+
+__all__ = ["MemoryStore", "Store", "open_store"]

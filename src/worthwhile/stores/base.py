@@ -1,0 +1,151 @@
+"""What a store keeps, as plain rows, and what it must be able to do; `worthwhile.testing.check_store` checks it.
+
+A store knows nothing about policies. It keeps, for every scheduler, its names, its tasks, and the numbered log of
+reports that every process folds in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+OWN = -1  # LogRow.observed of a task's own report
+NO_POLICY = 0  # TaskRow.policy of history that no policy of this scheduler decided
+
+
+class Header(NamedTuple):
+    """A scheduler's row: how far its counters have come, and the store's time when it was read."""
+
+    id: int
+    key: int  # of its coins
+    generation: int  # counts changes of the settings
+    names: int
+    tasks: int
+    reports: int
+    now: float  # seconds since 1970, UTC, by the store's clock
+
+
+class NameRow(NamedTuple):
+    """A kind, option or policy gets a number when it first appears, and keeps it."""
+
+    place: int  # 1, 2, 3 … within the scheduler
+    role: str  # kind, option or policy
+    number: int
+    text: str
+
+
+class TaskRow(NamedTuple):
+    """A decision with all that it was based on, and what was reported so far."""
+
+    task: int
+    kind: int
+    option: int
+    options: str  # numbers of the options on offer: 0,1,4
+    pending: str  # tasks of this kind running with each of them: 0,2,0
+    reward_estimate: float
+    cost_estimate: float
+    ratio: float | None  # θ
+    seen: int  # reports folded when it was decided
+    policy: int
+    key: str | None
+    decided: float
+    lease_end: float
+    overhead: float
+    reward: float | None = None
+    cost: float | None = None
+    report: int | None = None  # its number in the log
+    cancelled: int = 0
+
+
+class LogRow(NamedTuple):
+    """One entry of the log: a task's report, or a side observation of another option."""
+
+    number: int
+    task: int
+    observed: int  # OWN, or the option that was observed on the side
+    kind: int
+    option: int
+    reward: float
+    cost: float
+    overhead: float
+    reward_estimate: float
+    cost_estimate: float
+    policy: int
+
+
+class Snapshot(NamedTuple):
+    """What one policy had learned from the first `number` entries of the log."""
+
+    number: int
+    policy: int
+    kinds: int
+    options: int
+    state: bytes
+    set_aside: str  # JSON: bad entries and why
+
+
+class Transaction(Protocol):
+    """All or nothing. Between `open` and the commit, nobody else can open the same scheduler."""
+
+    def schedulers(self) -> list[str]:
+        """The names of all schedulers."""
+
+    def create(self, name: str, key: int, settings: str) -> None:
+        """A new scheduler, unless there is one of that name."""
+
+    def open(self, name: str) -> Header | None:
+        """Lock a scheduler and read its row."""
+
+    def settings(self, id: int) -> str:
+        """The scheduler's settings."""
+
+    def change(self, id: int, settings: str) -> None:
+        """Replace the settings and count the generation up."""
+
+    def names(self, id: int, after: int) -> list[NameRow]:
+        """Names with a place beyond `after`, in order."""
+
+    def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
+        """(kind, option, tasks) of those neither reported nor cancelled whose lease ends after `now`."""
+
+    def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
+        """Tasks by number."""
+
+    def keyed(self, id: int, keys: Sequence[str]) -> list[TaskRow]:
+        """Tasks by key."""
+
+    def latest(self, id: int, count: int) -> list[TaskRow]:
+        """The latest tasks, newest first."""
+
+    def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
+        """Side observations of these tasks."""
+
+    def reports(self, id: int, after: int, count: int) -> list[LogRow]:
+        """At most so many entries of the log with a number beyond `after`, in order."""
+
+    def snapshot(self, id: int) -> Snapshot | None:
+        """The latest snapshot."""
+
+    def add(
+        self,
+        id: int,
+        names: Sequence[NameRow],
+        tasks: Sequence[TaskRow],
+        changed: Sequence[TaskRow],
+        reports: Sequence[LogRow],
+    ) -> None:
+        """Write new names, new tasks, what was reported of earlier ones, and new entries of the log; count them."""
+
+    def save(self, id: int, snapshot: Snapshot) -> None:
+        """Replace the snapshot."""
+
+
+class Store(Protocol):
+    """Where schedulers live. One thread at a time uses it; any number of processes may."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Commits at the end of the block, or rolls back if that raises; `StoreError` if the store cannot."""
+
+    def close(self) -> None:
+        """Give everything back; a closed store is not used again."""

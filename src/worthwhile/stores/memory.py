@@ -1,0 +1,160 @@
+"""Everything in this process, gone when it ends: for trying things out, and where speed is all that counts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow
+
+
+class Kept:
+    """One scheduler's rows."""
+
+    def __init__(self, id: int, key: int, settings: str) -> None:
+        self.id, self.key, self.settings, self.generation = id, key, settings, 0
+        self.names: list[NameRow] = []
+        self.tasks: dict[int, TaskRow] = {}
+        self.keys: dict[str, int] = {}
+        self.running: dict[int, dict[int, TaskRow]] = {}  # by kind and task
+        self.log: list[LogRow] = []
+        self.observed: dict[int, list[LogRow]] = {}  # by task
+        self.snapshot: Snapshot | None = None
+
+
+class MemoryStore:
+    """Store and transaction in one: a lock, and a way back for every change."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Kept] = {}
+        self.by_id: list[Kept] = []
+        self.lock = threading.Lock()
+        self.undo: list[Callable[[], object]] = []
+
+    def transaction(self) -> MemoryStore:
+        return self
+
+    def __enter__(self) -> MemoryStore:
+        self.lock.acquire()
+        return self
+
+    def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
+        if reason is not None:
+            for step in reversed(self.undo):
+                step()
+        self.undo.clear()
+        self.lock.release()
+
+    def close(self) -> None:
+        pass
+
+    def schedulers(self) -> list[str]:
+        return sorted(self.by_name)
+
+    def create(self, name: str, key: int, settings: str) -> None:
+        if name not in self.by_name:
+            self.by_name[name] = Kept(len(self.by_id), key, settings)
+            self.by_id.append(self.by_name[name])
+            self.undo += [self.by_id.pop, lambda: self.by_name.pop(name)]
+
+    def open(self, name: str) -> Header | None:
+        if name not in self.by_name:
+            return None
+        kept = self.by_name[name]
+        counts = len(kept.names), len(kept.tasks), len(kept.log)
+        return Header(kept.id, kept.key, kept.generation, *counts, time.time())
+
+    def settings(self, id: int) -> str:
+        return self.by_id[id].settings
+
+    def change(self, id: int, settings: str) -> None:
+        kept = self.by_id[id]
+        before = kept.settings, kept.generation
+        kept.settings, kept.generation = settings, kept.generation + 1
+
+        def back() -> None:
+            kept.settings, kept.generation = before
+
+        self.undo.append(back)
+
+    def names(self, id: int, after: int) -> list[NameRow]:
+        return self.by_id[id].names[after:]
+
+    def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
+        counts: dict[tuple[int, int], int] = {}
+        for kind in kinds:
+            for row in self.by_id[id].running.get(kind, {}).values():
+                if row.lease_end > now:
+                    counts[kind, row.option] = counts.get((kind, row.option), 0) + 1
+        return [(*where, count) for where, count in counts.items()] if counts else []
+
+    def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
+        tasks = self.by_id[id].tasks
+        return [tasks[number] for number in numbers if number in tasks]
+
+    def keyed(self, id: int, keys: Sequence[str]) -> list[TaskRow]:
+        kept = self.by_id[id]
+        return [kept.tasks[kept.keys[key]] for key in keys if key in kept.keys]
+
+    def latest(self, id: int, count: int) -> list[TaskRow]:
+        tasks = self.by_id[id].tasks
+        return [tasks[number] for number in range(len(tasks), max(0, len(tasks) - count), -1)]
+
+    def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
+        return [row for task in tasks for row in self.by_id[id].observed.get(task, [])]
+
+    def reports(self, id: int, after: int, count: int) -> list[LogRow]:
+        return self.by_id[id].log[after : after + count]
+
+    def snapshot(self, id: int) -> Snapshot | None:
+        return self.by_id[id].snapshot
+
+    def add(
+        self,
+        id: int,
+        names: Sequence[NameRow],
+        tasks: Sequence[TaskRow],
+        changed: Sequence[TaskRow],
+        reports: Sequence[LogRow],
+    ) -> None:
+        kept = self.by_id[id]
+        before = len(kept.names), len(kept.log), [kept.tasks[row.task] for row in changed]
+
+        def back() -> None:
+            del kept.names[before[0] :], kept.log[before[1] :]
+            for row in tasks:
+                del kept.tasks[row.task]
+                kept.keys.pop(row.key or "", None)
+                kept.running.get(row.kind, {}).pop(row.task, None)
+            for row in before[2]:
+                put(kept, row)
+            for entry in reports:
+                kept.observed.pop(entry.task, None)
+
+        self.undo.append(back)
+        kept.names += names
+        kept.log += reports
+        for row in (*tasks, *changed):
+            put(kept, row)
+        for entry in reports:
+            if entry.observed != OWN:
+                kept.observed.setdefault(entry.task, []).append(entry)
+
+    def save(self, id: int, snapshot: Snapshot) -> None:
+        kept = self.by_id[id]
+        before = kept.snapshot
+        kept.snapshot = snapshot
+        self.undo.append(lambda: setattr(kept, "snapshot", before))
+
+
+def put(kept: Kept, row: TaskRow) -> None:
+    """Keep a task, and whether it is running."""
+    kept.tasks[row.task] = row
+    if row.key is not None:
+        kept.keys[row.key] = row.task
+    running = kept.running.setdefault(row.kind, {})
+    if row.report is None and not row.cancelled:
+        running[row.task] = row
+    else:
+        running.pop(row.task, None)

@@ -1,0 +1,133 @@
+"""PostgreSQL: for many machines. Needs the extra `postgres`.
+
+A transaction is sent in pipelines, so that it takes two or three round trips however many rows it writes.
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from typing import Any
+
+from worthwhile.errors import MissingExtra, StoreError
+from worthwhile.stores.schema import prepare
+from worthwhile.stores.sql import SqlTransaction
+
+try:
+    import psycopg
+except ImportError:
+    raise MissingExtra("a PostgreSQL store", "postgres") from None
+
+PATIENCE = 30.0  # seconds to wait for a server that is starting again
+WORDS = {"identity": "bigint generated always as identity primary key", "bytes": "bytea"}
+INSTALLING = 0x776F727468  # the advisory lock of whoever creates or migrates the tables
+
+
+class PostgresStore(SqlTransaction):
+    """Store and transaction in one."""
+
+    OPEN = """select id, key, generation, names, tasks, reports,
+      extract(epoch from clock_timestamp())::double precision from schedulers where name = ? for update"""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.where = without_password(url)
+        with explained(self.where):
+            self.connection = connect(url, patience=0.0)
+            try:
+                with self.transaction():
+                    self.run(f"select pg_advisory_xact_lock({INSTALLING})")
+                    prepare(self.version(), self.run, WORDS, self.where)
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def version(self) -> int | None:
+        """The schema version; None if there are no tables of ours."""
+        if self.query("select to_regclass('worthwhile')")[0][0] is None:
+            return None
+        return int(self.query("select version from worthwhile")[0][0])
+
+    @contextmanager
+    def transaction(self) -> Iterator[PostgresStore]:
+        with explained(self.where):
+            if self.is_gone():
+                self.connection.close()
+                self.connection = connect(self.url, PATIENCE)
+            try:
+                with self.connection.pipeline():
+                    self.connection.execute("begin")
+                    yield self
+                    self.connection.execute("commit")
+            except BaseException:
+                with suppress(psycopg.Error):
+                    if self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                        self.connection.execute("rollback")
+                raise
+
+    def is_gone(self) -> bool:
+        """Whether the server has hung up; it says nothing unasked but good-bye."""
+        return self.connection.closed or readable(self.connection.fileno())
+
+    def run(self, sql: str) -> None:
+        self.connection.execute(sql.encode())
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.connection.execute(in_psycopg(sql), values).fetchall()
+
+    def write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        if len(rows) == 1:
+            self.connection.execute(in_psycopg(sql), rows[0])
+        else:
+            self.connection.cursor().executemany(in_psycopg(sql), rows)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def readable(number: int) -> bool:
+    """Whether there is something to read from a file."""
+    if sys.platform == "win32":
+        return bool(select.select([number], [], [], 0)[0])
+    watcher = select.poll()  # unlike `select`, it takes numbers above 1023
+    watcher.register(number, select.POLLIN)
+    return bool(watcher.poll(0))
+
+
+@cache
+def in_psycopg(sql: str) -> bytes:
+    """Placeholders as psycopg writes them."""
+    return sql.replace("?", "%s").encode()
+
+
+def connect(url: str, patience: float) -> psycopg.Connection[Any]:
+    """A connection, also to a server that is just restarting."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return psycopg.connect(url, autocommit=True)
+        except psycopg.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
+def without_password(url: str) -> str:
+    """The address, fit to be shown."""
+    before, found, after = url.rpartition("@")
+    return f"{before.split('://')[0]}://…@{after}" if found else url
+
+
+@contextmanager
+def explained(where: str) -> Iterator[None]:
+    """psycopg's errors in our words."""
+    try:
+        yield
+    except psycopg.Error as reason:
+        what = " ".join(str(reason).split())
+        remedy = "what was asked may or may not be stored: repeat it (a key or a report counts once)"
+        raise StoreError(f"{where}: {what}; {remedy}") from reason

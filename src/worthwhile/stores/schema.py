@@ -1,0 +1,105 @@
+"""The tables, and how a store of an earlier version becomes one of this version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from worthwhile.errors import StoreError
+
+VERSION = 1
+
+# `{bytes}` and `{identity}` are the two words in which the dialects differ
+TABLES = """
+create table schedulers (
+  id {identity},
+  name text not null unique,
+  key bigint not null,
+  settings text not null,
+  generation bigint not null default 0,
+  names bigint not null default 0,
+  tasks bigint not null default 0,
+  reports bigint not null default 0
+);
+create table names (
+  scheduler bigint not null,
+  place bigint not null,
+  role text not null,
+  number bigint not null,
+  text text not null,
+  primary key (scheduler, place)
+);
+create table tasks (
+  scheduler bigint not null,
+  task bigint not null,
+  kind bigint not null,
+  option bigint not null,
+  options text not null,
+  pending text not null,
+  reward_estimate double precision not null,
+  cost_estimate double precision not null,
+  ratio double precision,
+  seen bigint not null,
+  policy bigint not null,
+  key text,
+  decided double precision not null,
+  lease_end double precision not null,
+  overhead double precision not null,
+  reward double precision,
+  cost double precision,
+  report bigint,
+  cancelled bigint not null,
+  primary key (scheduler, task)
+);
+create unique index tasks_by_key on tasks (scheduler, key) where key is not null;
+create index tasks_running on tasks (scheduler, kind, lease_end, option) where report is null and cancelled = 0;
+create table reports (
+  scheduler bigint not null,
+  number bigint not null,
+  task bigint not null,
+  observed bigint not null,
+  kind bigint,
+  option bigint,
+  reward double precision,
+  cost double precision,
+  overhead double precision,
+  reward_estimate double precision,
+  cost_estimate double precision,
+  policy bigint,
+  primary key (scheduler, number)
+);
+create unique index reports_once on reports (scheduler, task, observed);
+create table snapshots (
+  scheduler bigint primary key,
+  number bigint not null,
+  policy bigint not null,
+  kinds bigint not null,
+  options bigint not null,
+  state {bytes} not null,
+  set_aside text not null
+)
+"""
+
+MIGRATIONS: dict[int, str] = {}  # version → the statements that lead from it to the next
+
+
+def statements(text: str) -> list[str]:
+    """One statement after the other."""
+    return [one.strip() for one in text.split(";") if one.strip()]
+
+
+def prepare(version: int | None, run: Callable[[str], Any], words: dict[str, str], where: str) -> None:
+    """Create or migrate the tables; `version` is the store's, None if it is empty."""
+    if version is not None and version > VERSION:
+        raise StoreError(
+            f"{where} has schema version {version}, this worthwhile knows versions up to {VERSION}; "
+            "it was used by a newer worthwhile: pip install --upgrade worthwhile"
+        )
+    if version is None:
+        todo = [*statements(TABLES.format(**words)), "create table worthwhile (version bigint not null)"]
+        todo.append(f"insert into worthwhile values ({VERSION})")
+    else:
+        todo = [one for old in range(version, VERSION) for one in statements(MIGRATIONS[old].format(**words))]
+        todo += [f"update worthwhile set version = {VERSION}"] if todo else []
+    for one in todo:
+        run(one)

@@ -1,0 +1,125 @@
+"""Every statement of the SQL stores, in one place; SQLite and PostgreSQL differ only in how they run them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow
+
+AT_ONCE = 500  # values in one list
+
+
+def columns(row: Any) -> str:
+    return ", ".join(row._fields)
+
+
+def marks(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+NAMES = f"select {columns(NameRow)} from names where scheduler = ? and place > ? order by place"
+RUNNING = """select kind, option, count(*) from tasks
+  where scheduler = ? and kind in ({list}) and lease_end > ? and report is null and cancelled = 0
+  group by kind, option"""
+TASKS = f"select {columns(TaskRow)} from tasks where scheduler = ? and task in ({{list}})"
+KEYED = f"select {columns(TaskRow)} from tasks where scheduler = ? and key in ({{list}})"
+LATEST = f"select {columns(TaskRow)} from tasks where scheduler = ? order by task desc limit ?"
+OBSERVATIONS = f"select {columns(LogRow)} from reports where scheduler = ? and task in ({{list}}) and observed <> {OWN}"
+REPORTS = f"select {columns(LogRow)} from reports where scheduler = ? and number > ? order by number limit ?"
+SNAPSHOT = f"select {columns(Snapshot)} from snapshots where scheduler = ?"
+ADD_NAMES = f"insert into names (scheduler, {columns(NameRow)}) values ({marks(5)})"
+ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}) values ({marks(19)})"
+ADD_REPORTS = f"insert into reports (scheduler, {columns(LogRow)}) values ({marks(12)})"
+CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?
+  where scheduler = ? and task = ?"""
+COUNT = "update schedulers set names = names + ?, tasks = tasks + ?, reports = reports + ? where id = ?"
+CREATE = "insert into schedulers (name, key, settings) values (?, ?, ?) on conflict (name) do nothing"
+CHANGE = "update schedulers set settings = ?, generation = generation + 1 where id = ?"
+FORGET = "delete from snapshots where scheduler = ?"
+SAVE = f"insert into snapshots (scheduler, {columns(Snapshot)}) values ({marks(7)})"
+
+
+class SqlTransaction(ABC):
+    """The store's statements; a dialect says how to query, how to write, how to lock, and what time it is."""
+
+    OPEN: ClassVar[str]  # locks the scheduler's row and gives the header
+
+    @abstractmethod
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of an answer."""
+
+    @abstractmethod
+    def write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement for each row of values."""
+
+    def listed(self, sql: str, before: Sequence[Any], values: Sequence[Any], after: Sequence[Any] = ()) -> list[Any]:
+        """The rows of a statement with a list in it, in portions."""
+        rows: list[Any] = []
+        for start in range(0, len(values), AT_ONCE):
+            some = values[start : start + AT_ONCE]
+            rows += self.query(sql.format(list=marks(len(some))), (*before, *some, *after))
+        return rows
+
+    def schedulers(self) -> list[str]:
+        return [name for (name,) in self.query("select name from schedulers order by name")]
+
+    def create(self, name: str, key: int, settings: str) -> None:
+        self.write(CREATE, [(name, key, settings)])
+
+    def open(self, name: str) -> Header | None:
+        rows = self.query(self.OPEN, (name,))
+        return Header._make(rows[0]) if rows else None
+
+    def settings(self, id: int) -> str:
+        return str(self.query("select settings from schedulers where id = ?", (id,))[0][0])
+
+    def change(self, id: int, settings: str) -> None:
+        self.write(CHANGE, [(settings, id)])
+
+    def names(self, id: int, after: int) -> list[NameRow]:
+        return [NameRow._make(row) for row in self.query(NAMES, (id, after))]
+
+    def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
+        return self.listed(RUNNING, (id,), kinds, (now,))
+
+    def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
+        return [TaskRow._make(row) for row in self.listed(TASKS, (id,), numbers)]
+
+    def keyed(self, id: int, keys: Sequence[str]) -> list[TaskRow]:
+        return [TaskRow._make(row) for row in self.listed(KEYED, (id,), keys)]
+
+    def latest(self, id: int, count: int) -> list[TaskRow]:
+        return [TaskRow._make(row) for row in self.query(LATEST, (id, count))]
+
+    def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
+        return [LogRow._make(row) for row in self.listed(OBSERVATIONS, (id,), tasks)]
+
+    def reports(self, id: int, after: int, count: int) -> list[LogRow]:
+        return [LogRow._make(row) for row in self.query(REPORTS, (id, after, count))]
+
+    def snapshot(self, id: int) -> Snapshot | None:
+        rows = self.query(SNAPSHOT, (id,))
+        return Snapshot._make(rows[0]) if rows else None
+
+    def add(
+        self,
+        id: int,
+        names: Sequence[NameRow],
+        tasks: Sequence[TaskRow],
+        changed: Sequence[TaskRow],
+        reports: Sequence[LogRow],
+    ) -> None:
+        for sql, rows in ((ADD_NAMES, names), (ADD_TASKS, tasks), (ADD_REPORTS, reports)):
+            if rows:
+                self.write(sql, [(id, *row) for row in rows])
+        if changed:
+            values = [(row.option, row.overhead, row.reward, row.cost, row.report, row.cancelled) for row in changed]
+            self.write(CHANGE_TASKS, [(*new, id, row.task) for new, row in zip(values, changed, strict=True)])
+        if names or tasks or reports:
+            self.write(COUNT, [(len(names), len(tasks), len(reports), id)])
+
+    def save(self, id: int, snapshot: Snapshot) -> None:
+        self.write(FORGET, [(id,)])
+        self.write(SAVE, [(id, *snapshot)])

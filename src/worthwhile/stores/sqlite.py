@@ -1,0 +1,109 @@
+"""SQLite in one file, the default: nothing to set up, any number of processes on one machine.
+
+It is used through apsw, which brings a current SQLite along: older ones can damage a file with several writers.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from worthwhile.errors import StoreError
+from worthwhile.stores.schema import prepare
+from worthwhile.stores.sql import SqlTransaction
+
+SYNCHRONOUS = ("full", "normal")
+PATIENCE = 30.0  # seconds to wait for other processes
+WORDS = {"identity": "integer primary key", "bytes": "blob"}
+NO_DATABASE = "is damaged, or no SQLite database; it was left as it is: restore a backup, or name another file"
+
+
+class SqliteStore(SqlTransaction):
+    """Store and transaction in one. `full` survives a power cut, `normal` only the end of the process."""
+
+    OPEN = """select id, key, generation, names, tasks, reports, unixepoch('subsec') from schedulers where name = ?"""
+
+    def __init__(self, path: str | Path, synchronous: str = "full", create: bool = True) -> None:
+        self.path = Path(path)
+        if not create and not self.path.is_file():
+            raise StoreError(f"no store at {str(path)!r}; name the file that a scheduler uses")
+        with explained(self.path):
+            self.connection = apsw.Connection(str(path))
+            try:
+                self.connection.set_busy_handler(wait_briefly())
+                self.version()  # of something else? Then not even its journal mode is changed
+                self.run("pragma journal_mode = wal")
+                self.run(f"pragma synchronous = {synchronous}")
+                with self.transaction():
+                    prepare(self.version(), self.run, WORDS, str(path))
+            except BaseException:
+                self.connection.close()
+                raise
+
+    def version(self) -> int | None:
+        """The schema version; None if the file is empty."""
+        tables = {name for (name,) in self.query("select name from sqlite_master where type = 'table'")}
+        if "worthwhile" in tables:
+            return int(self.query("select version from worthwhile")[0][0])
+        if tables:
+            raise StoreError(f"{self.path} is a database of something else (it has {min(tables)}); name another file")
+        return None
+
+    @contextmanager
+    def transaction(self) -> Iterator[SqliteStore]:
+        with explained(self.path):
+            self.run("begin immediate")
+            try:
+                yield self
+                self.run("commit")
+            except BaseException:
+                if self.connection.in_transaction:
+                    self.run("rollback")
+                raise
+
+    def run(self, sql: str) -> None:
+        self.connection.execute(sql).fetchall()
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self.connection.execute(sql, values).fetchall()
+
+    def write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.connection.executemany(sql, rows).fetchall()
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def wait_briefly() -> Any:
+    """Ask again after a moment while another process writes; SQLite's own pauses grow to a tenth of a second."""
+    began = 0.0
+
+    def wait(attempts: int) -> bool:
+        nonlocal began
+        began = time.monotonic() if attempts == 0 else began
+        time.sleep(random.uniform(0.0001, 0.001 if attempts < 50 else 0.01))
+        return time.monotonic() - began < PATIENCE
+
+    return wait
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """SQLite's errors in our words."""
+    try:
+        yield
+    except (apsw.NotADBError, apsw.CorruptError) as reason:
+        raise StoreError(f"{path} {NO_DATABASE} ({reason})") from reason
+    except apsw.FullError as reason:
+        raise StoreError(f"{path}: no space left on the disk; nothing was stored: free some and try again") from reason
+    except apsw.BusyError as reason:
+        waited = f"other processes kept it locked for {PATIENCE:g} s"
+        raise StoreError(f"{path}: {waited}; nothing was stored: try again") from reason
+    except apsw.Error as reason:
+        raise StoreError(f"{path}: {reason}; nothing was stored") from reason

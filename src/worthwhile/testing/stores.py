@@ -1,0 +1,178 @@
+"""`check_store`: does a store of your own keep what schedulers rely on?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from worthwhile.errors import BrokenRule
+from worthwhile.stores import open_store
+from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, Store, TaskRow, Transaction
+from worthwhile.testing.rules import ALONE, ASKED, KEPT, ONCE, RUNNING, UNDONE, broken
+
+NAME = 'it\'s a "check"; ü'
+NAMES = [NameRow(1, "policy", 1, "{}"), NameRow(2, "kind", 0, "ü; drop table names"), NameRow(3, "option", 0, "null")]
+ROW = TaskRow(1, 0, 2, "0,2", "0,1", 0.1, 1 / 3, None, 0, 1, None, 1.5, 2e9, 0.25)
+TASKS = [
+    ROW._replace(key="first"),
+    ROW._replace(task=2, kind=1, ratio=-1e-300, decided=3.0),
+    ROW._replace(task=3, option=0, key="it's", lease_end=1e9),
+    ROW._replace(task=4),
+    ROW._replace(task=5),
+]
+LOG = [
+    LogRow(1, 4, OWN, 0, 2, 1e100, 1e-100, 0.1, -0.1, 5e-324, 1),
+    LogRow(2, 1, 0, 0, 0, 0.1 + 0.2, 1.7976931348623157e308, 0.0, 0.0, 0.0, 0),
+]
+CHANGED = [TASKS[3]._replace(reward=1e100, cost=1e-100, report=1), TASKS[4]._replace(cancelled=1)]
+SNAPSHOT = Snapshot(2, 1, 8, 8, bytes(range(256)), "[]")
+THREADS, TURNS = 4, 10
+
+
+def check_store(store: str | Callable[[], Store]) -> None:
+    """Raise `BrokenRule` unless an empty store (its address, or a function that opens it) keeps every rule.
+
+    >>> check_store("memory://")
+    """
+    again: Callable[[], Store] = partial(open_store, store) if isinstance(store, str) else store
+    first = again()
+    if store == "memory://":
+        again = partial(itself, first)
+    check_creating(first)
+    check_keeping(first)
+    other = again()
+    check_rows(other)
+    check_undoing(first)
+    check_running(first)
+    check_turns(first, again)
+    for each in (other, first):
+        each.close()
+
+
+def itself(store: Store) -> Store:
+    return store
+
+
+def header_of(store: Store, tx: Transaction, name: str = NAME) -> Header:
+    header = tx.open(name)
+    if header is None:
+        raise broken(store, ONCE, f"open({name!r}) gave nothing after create")
+    return header
+
+
+def expect(store: Any, rule: str, found: Any, wanted: Any) -> None:
+    if found != wanted or repr(found) != repr(wanted):  # 1 == 1.0, and one of them is wrong
+        raise broken(store, rule, f"{found!r} instead of {wanted!r}")
+
+
+def check_creating(store: Store) -> None:
+    """A scheduler is made once; its settings have a generation."""
+    with store.transaction() as tx:
+        expect(store, ASKED, (tx.schedulers(), tx.open(NAME)), ([], None))
+        for key in (0xFFFFFFFF, 1):
+            tx.create(NAME, key, "{}")
+        tx.create("other", 2, "{}")
+        header = header_of(store, tx)
+        expect(store, ONCE, header[1:6], (0xFFFFFFFF, 0, 0, 0, 0))
+        if not isinstance(header.now, float) or header.now < 1.7e9:
+            raise broken(store, ONCE, f"now = {header.now!r} is not the time in seconds since 1970")
+    with store.transaction() as tx:
+        tx.change(header.id, '{"ü": 1}')
+    with store.transaction() as tx:
+        expect(store, ONCE, (header_of(store, tx).generation, tx.settings(header.id)), (1, '{"ü": 1}'))
+        expect(store, ASKED, tx.schedulers(), sorted([NAME, "other"]))
+
+
+def check_keeping(store: Store) -> None:
+    """Rows are written and counted."""
+    with store.transaction() as tx:
+        id = header_of(store, tx).id
+        tx.add(id, NAMES, TASKS, [], [])
+    with store.transaction() as tx:
+        tx.add(id, [], [], CHANGED, LOG)
+        tx.save(id, SNAPSHOT._replace(number=1))
+        tx.save(id, SNAPSHOT)
+        expect(store, ONCE, header_of(store, tx)[3:6], (3, 5, 2))
+        expect(store, ONCE, header_of(store, tx, "other")[3:6], (0, 0, 0))
+
+
+def check_rows(store: Store) -> None:
+    """Whoever opens the store finds what was committed."""
+    with store.transaction() as tx:
+        header = header_of(store, tx)
+        id, other = header.id, header_of(store, tx, "other").id
+        tasks = [*TASKS[:3], *CHANGED]
+        expect(store, KEPT, header[1:6], (0xFFFFFFFF, 1, 3, 5, 2))
+        expect(store, KEPT, (tx.names(id, 0), tx.names(id, 2), tx.names(other, 0)), (NAMES, NAMES[2:], []))
+        expect(store, KEPT, sorted(tx.tasks(id, [1, 2, 3, 4, 5])), sorted(tasks))
+        expect(store, ASKED, (tx.tasks(id, [2, 77]), tx.tasks(other, [1])), ([TASKS[1]], []))
+        expect(store, ASKED, sorted(tx.keyed(id, ["first", "it's", "none"])), [TASKS[0], TASKS[2]])
+        expect(store, ASKED, (tx.latest(id, 2), tx.latest(other, 2)), (CHANGED[::-1], []))
+        expect(store, KEPT, tx.reports(id, 0, 9), LOG)
+        expect(store, ASKED, (tx.reports(id, 0, 1), tx.reports(id, 1, 9), tx.reports(id, 2, 9)), (LOG[:1], LOG[1:], []))
+        expect(store, ASKED, (tx.observations(id, [1, 4]), tx.observations(id, [4])), (LOG[1:], []))
+        expect(store, KEPT, (tx.snapshot(id), tx.snapshot(other)), (SNAPSHOT, None))
+
+
+def check_undoing(store: Store) -> None:
+    """A failure in the middle, and everything is as before."""
+    try:
+        with store.transaction() as tx:
+            id = header_of(store, tx).id
+            tx.create("third", 1, "{}")
+            tx.change(id, "other settings")
+            late = [TASKS[0]._replace(reward=1.0, cost=1.0, report=3)]
+            entry = LOG[0]._replace(number=3, task=1)
+            tx.add(id, [NameRow(4, "kind", 1, "x")], [ROW._replace(task=6, key="k")], late, [entry])
+            tx.save(id, SNAPSHOT._replace(number=3))
+            raise BrokenRule("on purpose")
+    except BrokenRule:
+        pass
+    with store.transaction() as tx:
+        header = header_of(store, tx)
+        found = header[2:6], tx.schedulers(), tx.settings(id), tx.snapshot(id), tx.tasks(id, [1, 6])
+        wanted = (1, 3, 5, 2), sorted([NAME, "other"]), '{"ü": 1}', SNAPSHOT, [TASKS[0]]
+        expect(store, UNDONE, found, wanted)
+        expect(store, UNDONE, (tx.keyed(id, ["k"]), tx.names(id, 3), tx.reports(id, 2, 9)), ([], [], []))
+
+
+def check_running(store: Store) -> None:
+    """Tasks 1 to 3 run, task 3 until its lease ends."""
+    with store.transaction() as tx:
+        id = header_of(store, tx).id
+        expect(store, RUNNING, sorted(tx.running(id, [0, 1, 7], 9e8)), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
+        expect(store, RUNNING, sorted(tx.running(id, [0], 1.5e9)), [(0, 2, 1)])
+        expect(store, RUNNING, tx.running(id, [0, 1], 3e9), [])
+
+
+def check_turns(store: Store, again: Callable[[], Store]) -> None:
+    """Numbers given out by several openers at once: each once, none missing."""
+    reasons: list[BaseException] = []
+
+    def work(mine: Store) -> None:
+        try:
+            for _ in range(TURNS):
+                with mine.transaction() as tx:
+                    header = header_of(mine, tx, "other")
+                    number = header.reports + 1
+                    tx.add(header.id, [], [], [], [LOG[0]._replace(number=number, task=number)])
+        except BaseException as reason:
+            reasons.append(reason)
+
+    stores = [again() for _ in range(THREADS)]
+    threads = [threading.Thread(target=work, args=(each,)) for each in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if reasons:
+        raise broken(store, ALONE, f"{type(reasons[0]).__name__}: {reasons[0]}") from reasons[0]
+    with store.transaction() as tx:
+        header = header_of(store, tx, "other")
+        numbers = [row.number for row in tx.reports(header.id, 0, 1000)]
+        expect(store, ALONE, (header.reports, numbers), (THREADS * TURNS, list(range(1, THREADS * TURNS + 1))))
+    for each in stores:
+        if each is not store:
+            each.close()

@@ -1,0 +1,181 @@
+"""The commands on a store: what they print is what the scheduler knows, and tables go out and come back whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worthwhile import Scheduler, replay
+from worthwhile.cli import main
+from worthwhile.errors import BadTable
+
+OPTIONS = [1, "1", 2.5, None, 'long, with "quotes" and ü']
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    """What a command prints with --json."""
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line with which a command refuses."""
+    assert main(list(arguments)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    return said.err
+
+
+@pytest.fixture
+def used(durable: str) -> str:
+    """A scheduler with some history, side observations and a cancelled task."""
+    with Scheduler(durable, overhead=0.5, seed=2) as scheduler:
+        for number in range(12):
+            task = scheduler.decide(f"kind {number % 2}", OPTIONS, key=f"key {number}")
+            if number % 3 == 0:
+                task.observe(next(one for one in OPTIONS if one is not task.option), 0.1 * number, 0.7)
+            if number == 5:
+                task.cancel()
+            elif number < 11:
+                task.report(reward=0.1 * number, cost=1.0 + number / 7)
+    return durable
+
+
+def test_decide_and_report_from_a_shell(capsys: pytest.CaptureFixture[str], durable: str) -> None:
+    assert main(["decide", durable, "weather", "5", "--key", "job"]) == 0
+    assert capsys.readouterr().out == "1\t5\n"
+    assert document(capsys, "decide", durable, "weather", "5", "--key", "job") == {
+        "task": "1",
+        "kind": "weather",
+        "option": 5,
+    }
+    assert main(["report", durable, "1", "--reward", "0.9"]) == 0
+    assert capsys.readouterr().out == "task 1: running\n"
+    assert document(capsys, "report", durable, "1", "--cost", "3")["state"] == "reported"
+    assert document(capsys, "status", durable)["ratio"] == pytest.approx(0.3)
+    assert document(capsys, "decide", durable, "x", "-", "true", "5", "text")["option"] == "-"
+    assert main(["report", durable, "2", "--cancel"]) == 0
+    assert capsys.readouterr().out == "task 2: cancelled\n"
+    assert "already has feedback" in complaint(capsys, "report", durable, "1", "--cost", "4")
+    assert "cost = nan" in complaint(capsys, "report", durable, "2", "--cost", "nan")
+    assert "no task '99x'" in complaint(capsys, "report", durable, "99x", "--cost", "1")
+
+
+def test_status_tasks_and_explain_tell_what_the_scheduler_knows(capsys: pytest.CaptureFixture[str], used: str) -> None:
+    with Scheduler(used) as scheduler:
+        summary, last, why = scheduler.summary(), scheduler.latest(1)[0], scheduler.explain("7")
+    found = document(capsys, "status", used)
+    assert (found["tasks"], found["reports"], found["running"]) == (12, 10, 1)
+    assert found["ratio"] == summary.ratio
+    assert [kind["kind"] for kind in found["kinds"]] == ["kind 0", "kind 1"]
+    assert document(capsys, "tasks", used, "--count", "1")["tasks"][0]["key"] == last.key == "key 11"
+    told = document(capsys, "explain", used, "7")
+    assert (told["why"], told["repeated"]) == (why.why, True)
+    for command in (["status", used], ["tasks", used], ["explain", used, "7"]):
+        assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "12 tasks, 10 reported, 1 running" in text
+    assert why.why in text
+    assert "cancelled" in text
+
+
+def test_a_bad_entry_is_shown_by_status(capsys: pytest.CaptureFixture[str], sqlite: str) -> None:
+    import apsw
+
+    with Scheduler(sqlite) as scheduler:
+        scheduler.decide("x", [1]).report(1.0, 1.0)
+    connection = apsw.Connection(sqlite.removeprefix("sqlite:///"))
+    connection.execute("update reports set cost = -1")
+    connection.close()
+    assert main(["status", sqlite]) == 0
+    text = capsys.readouterr().out
+    assert "1 bad entries of the log are set aside:\n  entry 1: task 1: cost = -1.0" in text
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_history_goes_out_and_comes_back_whole(
+    capsys: pytest.CaptureFixture[str], used: str, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worthwhile.scheduler.LOADED_AT_ONCE", 1)
+    path = str(tmp_path / f"history.{suffix}")
+    assert document(capsys, "export", used, path) == {"rows": 14, "file": path}
+    problem = replay(path).problem
+    assert problem.kinds == ("kind 0", "kind 1")
+    assert document(capsys, "replay", path, "--tasks", "50", "--runs", "2", "--engine", "python")["runs"] == 2
+    for new in (14, 0):
+        assert document(capsys, "import", f"{tmp_path}/again.db", path) == {"new_rows": new}
+    with Scheduler(used) as one, Scheduler(f"{tmp_path}/again.db") as two:
+        mine, its = one.summary(), two.summary()
+        assert (its.reports, its.reward, its.cost) == (mine.reports, mine.reward, mine.cost)
+        for kind, its_kind in zip(mine.kinds, its.kinds, strict=True):
+            means = {repr(line.option): line.mean_reward for line in kind.options if line.pulls}
+            assert means == {repr(line.option): line.mean_reward for line in its_kind.options if line.pulls}
+        assert two.rebuild()
+        entries = {entry.task: entry.option for entry in two.entries(0, 99) if entry.observed < 0}
+        rows = two.ask(lambda batch: batch.tx.tasks(batch.mirror.id, list(entries)))
+        assert {row.task: row.option for row in rows} == entries
+        assert two.explain("1").why == "it was recorded elsewhere, and imported"
+        assert its.running == 0
+
+
+def test_a_recorded_table_is_learned_from(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "recorded.csv"
+    path.write_text("task_type,item_id,option,reward,cost\n" + "".join(
+        f"x,{item},{option},{reward},1.0\n" for item in range(9) for option, reward in (("5", 0.9), ("10", 0.2))
+    ))  # fmt: skip
+    store = f"{tmp_path}/tasks.db"
+    assert document(capsys, "import", store, str(path)) == {"new_rows": 18}
+    assert document(capsys, "decide", store, "x", "5", "10")["option"] == 5
+    assert main(["rebuild", store, "--check"]) == 0
+    assert "18 reports replayed: the same, to the bit" in capsys.readouterr().out
+    path.write_text(path.read_text() + "x,77,5,0.8,2.0\n")
+    assert document(capsys, "import", store, str(path)) == {"new_rows": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("x,1,a,1,0", "row 3: cost = 0"), (f"x,1,{'a' * 300},1,1", "row 3: option"), (",1,a,1,1", "row 3: kind ''")],
+)
+def test_a_bad_table_is_not_taken_in(capsys: pytest.CaptureFixture[str], tmp_path: Path, line: str, words: str) -> None:
+    path = tmp_path / "recorded.csv"
+    path.write_text(f"task_type,item_id,option,reward,cost\nx,0,a,1,1\n{line}\n")
+    assert words in complaint(capsys, "import", f"{tmp_path}/tasks.db", str(path))
+    assert document(capsys, "status", f"{tmp_path}/tasks.db")["reports"] == 0
+
+
+def test_lines_of_json_must_agree(tmp_path: Path) -> None:
+    path = tmp_path / "table.jsonl"
+    path.write_text('{"task_type": "x"}\n{"other": 1}\n')
+    with pytest.raises(BadTable, match=r"row 2: every line is a JSON object with the same columns"):
+        replay(path)
+    path.write_text('{"task_type": "x"}\n{"ot\n')
+    with pytest.raises(BadTable, match="row 2"):
+        replay(path)
+
+
+def test_a_store_that_is_not_there_is_not_made(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    store = f"{tmp_path}/absent.db"
+    for command in (["status", store], ["explain", store, "1"], ["report", store, "1", "--cost", "1"]):
+        assert "no store at" in complaint(capsys, *command)
+    assert list(tmp_path.iterdir()) == []
+    Scheduler(store, name="here").close()
+    assert "no scheduler 'default'" in complaint(capsys, "status", store)
+    assert "there are: here" in complaint(capsys, "status", store)
+
+
+def test_rebuild_says_when_the_state_is_not_what_the_log_gives(
+    capsys: pytest.CaptureFixture[str], durable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worthwhile.scheduler.WORTH_SAVING", 1)
+    with Scheduler(durable) as scheduler:
+        scheduler.decide("x", [1]).report(1.0, 1.0)
+    with Scheduler(durable) as scheduler:
+        fold = scheduler.ask(lambda batch: batch.mirror.fold)
+        fold.state.learned.arms.mean_reward[0, 0] = 0.5  # as if a snapshot had been written by other code
+        scheduler.ask(lambda batch: batch.save_snapshot())
+    assert main(["rebuild", durable, "--check"]) == 1
+    assert "NOT what the scheduler knows" in capsys.readouterr().out

@@ -1,0 +1,352 @@
+"""The live scheduler, on every store: what it decides, what it counts, what it tells."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from worthwhile import Scheduler, Task
+from worthwhile import state as states
+from worthwhile.coins import Rng
+from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadParameter, BadTask, UnknownTask
+from worthwhile.live import batch as batches
+from worthwhile.policies import find
+
+OPTIONS = [1, 5, 10]
+
+
+def run_some(scheduler: Scheduler, count: int, kinds: int = 3) -> list[Task]:
+    """Tasks whose reward and cost are functions of task and option."""
+    done = []
+    for number in range(count):
+        task = scheduler.decide(f"kind {number % kinds}", OPTIONS)
+        task.report(reward=task.option / 10 + number % 7 / 7, cost=1 + task.option / 4)
+        done.append(task)
+    return done
+
+
+def fold_of(scheduler: Scheduler) -> Any:
+    return scheduler.ask(lambda batch: batch.mirror.fold)
+
+
+def test_what_is_reported_is_summed_up(address: str) -> None:
+    with Scheduler(address, name="training") as scheduler:
+        task = scheduler.decide("weather", options=OPTIONS)
+        assert task.option in OPTIONS
+        task.report(reward=3.0, cost=2.0)
+        other = scheduler.decide("weather", options=OPTIONS)
+        assert other.option != task.option  # what has not been tried comes first
+        found = scheduler.summary()
+        assert (found.tasks, found.reports, found.running) == (2, 1, 1)
+        assert (found.reward, found.cost, found.ratio) == (3.0, 2.0, 1.5)
+        [kind] = found.kinds
+        lines = {line.option: line for line in kind.options}
+        assert (kind.kind, kind.reports, kind.running) == ("weather", 1, 1)
+        assert (lines[task.option].pulls, lines[task.option].share, lines[task.option].running) == (1, 1.0, 0)
+        assert (lines[task.option].mean_reward, lines[task.option].mean_cost) == (3.0, 2.0)
+        assert (lines[other.option].pulls, lines[other.option].running) == (0, 1)
+
+
+def test_it_finds_the_option_that_is_worthwhile(address: str) -> None:
+    with Scheduler(address, seed=1) as scheduler:
+        for number in range(120):
+            task = scheduler.decide("x", ["good", "bad"])
+            task.report(reward=(2.0 if task.option == "good" else 1.0) + number % 5 / 10, cost=1.0)
+        shares = {line.option: line.share for line in scheduler.summary().kinds[0].options}
+        assert shares["good"] > 0.8
+
+
+def test_the_same_key_gives_the_same_task(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        first = scheduler.decide("x", OPTIONS, key="job 1")
+        again = scheduler.decide("x", [7], key="job 1")
+        assert (again.id, again.option) == (first.id, first.option)
+        assert scheduler.decide("x", OPTIONS, key="job 2").id != first.id
+        with pytest.raises(BadTask, match="key 'job 1' belongs to task 1 of kind 'x', not 'y'"):
+            scheduler.decide("y", OPTIONS, key="job 1")
+        assert scheduler.summary().tasks == 2
+
+
+def test_reward_and_cost_may_come_apart(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        one, other = scheduler.decide("x", OPTIONS), scheduler.decide("x", OPTIONS)
+        one.report(reward=2.0)
+        other.report(cost=4.0)
+        assert scheduler.summary().reports == 0
+        assert scheduler.summary().running == 2
+        one.report(cost=3.0)
+        scheduler.report(other.id, reward=5.0)
+        found = scheduler.summary()
+        assert (found.reports, found.running, found.reward, found.cost) == (2, 0, 7.0, 7.0)
+
+
+def test_a_report_counts_once(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        task = scheduler.decide("x", OPTIONS)
+        for _ in range(3):
+            task.report(reward=0.91, cost=3.2)
+        task.report(reward=0.91)
+        for reward, cost in ((0.92, 3.2), (0.91, 3.3), (0.92, None), (None, 1.0)):
+            with pytest.raises(AlreadyReported, match=r"task 1 already has feedback \(reward 0.91, cost 3.2\)"):
+                task.report(reward, cost)
+        assert scheduler.summary().reports == 1
+        assert scheduler.summary().reward == 0.91
+
+
+def test_side_observations_move_means_and_nothing_else(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        task = scheduler.decide("x", OPTIONS)
+        others = [option for option in OPTIONS if option != task.option]
+        for _ in range(2):  # unique per task and option
+            for option in others:
+                task.observe(option, reward=0.5, cost=2.0)
+        with pytest.raises(AlreadyReported, match="already observed"):
+            task.observe(others[0], reward=0.6, cost=2.0)
+        task.report(reward=1.0, cost=1.0)
+        lines = {line.option: line for line in scheduler.summary().kinds[0].options}
+        assert [lines[option].observed for option in others] == [1, 1]
+        assert scheduler.summary().ratio == 1.0
+        learned = fold_of(scheduler).state.learned
+        assert learned.arms.pulls.sum() == 3.0
+        assert learned.plug_in.arrivals.sum() == 1.0
+        assert scheduler.rebuild()
+
+
+def test_a_cancelled_task_is_no_longer_running_and_takes_no_report(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        task = scheduler.decide("x", OPTIONS)
+        task.cancel()
+        task.cancel()
+        assert scheduler.summary().running == 0
+        with pytest.raises(AlreadyCancelled, match="task 1 was cancelled"):
+            task.report(reward=1.0, cost=1.0)
+        done = run_some(scheduler, 1)[0]
+        with pytest.raises(AlreadyReported, match="task 2 has reported already"):
+            done.cancel()
+
+
+def test_a_task_stops_counting_when_its_lease_ends_and_its_late_report_still_counts(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        late = scheduler.decide("x", OPTIONS, lease=0.05)
+        scheduler.decide("x", OPTIONS)
+        assert scheduler.summary().running == 2
+        time.sleep(0.1)
+        assert scheduler.summary().running == 1
+        assert [line.state for line in scheduler.latest()] == ["running", "overdue"]
+        late.report(reward=1.0, cost=1.0)
+        late.report(reward=1.0, cost=1.0)
+        assert scheduler.summary().reports == 1
+
+
+def test_an_overhead_is_part_of_every_cost(address: str) -> None:
+    with Scheduler(address, overhead=0.5) as scheduler:
+        scheduler.decide("x", OPTIONS).report(reward=3.0, cost=1.0)
+        assert scheduler.summary().cost == 1.5
+        scheduler.change(overhead=2.0)
+        scheduler.decide("x", OPTIONS).report(reward=3.0, cost=1.0)
+        assert scheduler.summary().cost == 4.5  # a task keeps the overhead it was decided with
+        assert scheduler.rebuild()
+
+
+def test_options_are_json_scalars_and_all_different(address: str) -> None:
+    values = [1, 1.0, "1", True, None, "true", "null", "", "ü\n☃", 'a"; drop table tasks; --', -1e-300, 10**40]
+    with Scheduler(address) as scheduler:
+        seen = []
+        for _ in values:
+            task = scheduler.decide("it's; drop table", values)
+            task.report(reward=1.0, cost=1.0)
+            seen.append((type(task.option), task.option))
+        assert len(set(seen)) == len(values)
+        assert sorted(map(repr, seen)) == sorted(repr((type(value), value)) for value in values)
+        assert scheduler.decide("x", [np.int64(5), np.float64(2.5)]).option == 5
+
+
+def test_kinds_and_options_may_come_at_any_time(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        for number in range(40):
+            for task in [scheduler.decide(f"kind {number}", [number, number + 1, "same"]) for _ in range(3)]:
+                task.report(reward=number, cost=1.0)
+        assert scheduler.summary().reports == 120
+        assert [kind.kind for kind in scheduler.summary().kinds] == [f"kind {number}" for number in range(40)]
+        assert scheduler.rebuild()
+
+
+def test_a_retired_option_is_never_chosen_until_it_is_restored(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        scheduler.retire(5)
+        scheduler.retire(10, kind="x")
+        assert {scheduler.decide("x", OPTIONS).option for _ in range(5)} == {1}
+        assert {scheduler.decide("y", OPTIONS).option for _ in range(5)} == {1, 10}
+        with pytest.raises(BadTask, match=r"kind 'x': every option on offer is retired \(5, 10\)"):
+            scheduler.decide("x", [5, 10])
+        scheduler.restore(5)
+        assert scheduler.decide("x", [5, 10]).option == 5
+        with pytest.raises(BadTask, match="option 5 is not retired"):
+            scheduler.restore(5)
+
+
+def test_a_decision_is_explained_by_what_was_known_then(address: str) -> None:
+    with Scheduler(address, seed=4) as scheduler:
+        tasks = run_some(scheduler, 60)
+        running = scheduler.decide("kind 0", OPTIONS)
+        after = scheduler.decide("kind 0", OPTIONS)
+        for task in (*tasks, running, after):
+            found = scheduler.explain(task)
+            assert found.repeated
+            assert (found.task, found.kind, found.option) == (task.id, task.kind, task.option)
+            assert [one.option for one in found.options if one.chosen] == [task.option]
+        assert scheduler.explain(tasks[0].id).why == "it had not been tried with this kind"
+        assert scheduler.explain(tasks[0]).options[0].pulls == 0
+        last = scheduler.explain(after)
+        assert {one.option: one.running for one in last.options}[running.option] == 1
+        for one in last.options:
+            assert last.theta is not None
+            assert one.score == one.reward_estimate - last.theta * one.cost_estimate
+        assert "its score" in last.why
+
+
+def test_another_policy_learns_from_the_whole_history_by_its_own_judgement(address: str) -> None:
+    with Scheduler(address, seed=4) as scheduler:
+        tasks = run_some(scheduler, 50)
+        key = scheduler.ask(lambda batch: batch.mirror.key)
+        scheduler.change(policy="running-ratio-dol,horizon=1000,reward_max=2,cost_min=1")
+        assert scheduler.summary().policy.startswith("running-ratio-dol")
+        policy = find("running-ratio-dol").type(horizon=1000, reward_max=2.0, cost_min=1.0)
+        state = policy.init(*fold_of(scheduler).size)
+        kinds, options = {f"kind {n}": n for n in range(3)}, {option: n for n, option in enumerate(OPTIONS)}
+        for number, task in enumerate(tasks):
+            kind, option = kinds[task.kind], options[task.option]
+            made = policy.judge(state, kind, option)
+            reward, cost = task.option / 10 + number % 7 / 7, 1 + task.option / 4
+            policy.learn(state, kind, made, reward, cost, Rng(key, int(task.id)))
+        assert states.same(fold_of(scheduler).state.learned, state)
+        run_some(scheduler, 20)
+        assert scheduler.rebuild()
+        assert scheduler.explain(tasks[7]).repeated  # by the policy that decided it
+        scheduler.change(policy="ratio-imed")
+        assert scheduler.summary().policy == "ratio-imed"
+        assert scheduler.rebuild()
+
+
+def test_processes_learn_from_one_another(durable: str) -> None:
+    with Scheduler(durable, seed=1) as one, Scheduler(durable) as other:
+        for number in range(30):
+            task = (one, other)[number % 2].decide("x", OPTIONS)
+            (other, one)[number % 3 % 2].report(task.id, reward=number, cost=1.0)
+        assert one.summary() == other.summary()
+        assert fold_of(one).same_as(fold_of(other))
+        assert one.rebuild()
+        assert other.rebuild()
+        other.change(policy="random-option")
+        other.retire(1)
+        other.decide("a new kind", [99])
+        assert one.summary().policy == "random-option"
+        assert one.decide("x", [1, 5]).option == 5
+        assert one.decide("a new kind", [98, 99]).option in (98, 99)
+        assert other.summary() == one.summary()
+
+
+def test_schedulers_of_one_store_do_not_mix(durable: str) -> None:
+    with Scheduler(durable, name="one") as one, Scheduler(durable, name="two", policy="random-option") as two:
+        mine = one.decide("x", OPTIONS)
+        mine.report(reward=1.0, cost=1.0)
+        assert two.summary().tasks == 0
+        with pytest.raises(UnknownTask):
+            two.report(mine.id, reward=1.0, cost=1.0)
+        assert two.decide("y", [1], key="k").id == "1"
+
+
+def test_a_block_measures_its_own_cost(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        with scheduler.task("x", OPTIONS) as task:
+            time.sleep(0.02)
+            task.reward = 0.5
+        assert 0.02 <= scheduler.summary().cost < 1.0
+        with scheduler.task("x", OPTIONS) as task:
+            task.reward, task.cost = 0.5, 7.0
+        assert scheduler.summary().cost > 7.0
+        with pytest.raises(ZeroDivisionError), scheduler.task("x", OPTIONS) as task:
+            task.reward = 1 / 0
+        with pytest.raises(BadFeedback, match=r"task 4 has no reward; set task.reward"), scheduler.task("x", OPTIONS):
+            pass
+        assert [line.state for line in scheduler.latest(2)] == ["cancelled", "cancelled"]
+        assert scheduler.summary().reports == 2
+
+
+def test_a_scheduler_that_exists_is_not_given_other_settings_by_accident(durable: str) -> None:
+    Scheduler(durable, policy="ratio-imed", overhead=1.0, seed=3).close()
+    Scheduler(durable, policy="ratio-imed", overhead=1.0, seed=3).close()
+    with pytest.raises(BadParameter, match=r"has policy ratio-imed, not random-option; .*scheduler.change"):
+        Scheduler(durable, policy="random-option")
+    with pytest.raises(BadParameter, match=r"has overhead 1, not 2; "):
+        Scheduler(durable, overhead=2.0)
+    with pytest.raises(BadParameter, match="exists with another seed"):
+        Scheduler(durable, seed=4)
+
+
+def test_a_policy_must_be_told_what_nobody_knows() -> None:
+    with pytest.raises(BadParameter, match="must be told horizon; write dol-rm,horizon=value"):
+        Scheduler(policy="dol-rm")
+    told = "dol-rm,horizon=1000,reward_max=1,cost_min=0.1,ratio_min=0,ratio_max=10"
+    with Scheduler(policy=told) as scheduler:
+        run_some(scheduler, 5)
+        assert scheduler.summary().policy.startswith("dol-rm,horizon=1000")
+
+
+def test_a_snapshot_shortens_the_start_and_a_damaged_one_does_no_harm(
+    durable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(batches, "SNAPSHOT_EVERY", 20)
+    with Scheduler(durable) as scheduler:
+        run_some(scheduler, 50)
+        fold = fold_of(scheduler)
+        with Scheduler(durable) as again:
+            assert fold_of(again).same_as(fold)
+            assert again.ask(lambda batch: batch.mirror.saved) == 40
+            assert again.rebuild()
+        with scheduler.store.transaction() as tx:
+            stored = tx.snapshot(scheduler.mirror.id)
+            tx.save(scheduler.mirror.id, stored._replace(state=stored.state[:100]))
+        with Scheduler(durable) as again:
+            assert fold_of(again).same_as(fold)
+        assert "a snapshot cannot be used" in caplog.text
+
+
+def test_what_threads_ask_for_at_once_is_all_done(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        ids: list[str] = []
+
+        def work(number: int) -> None:
+            for turn in range(8):
+                task = scheduler.decide(f"kind {turn % 2}", OPTIONS, key=f"{number} {turn}")
+                ids.append(task.id)
+                task.report(reward=1.0, cost=2.0)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(map(int, ids)) == list(range(1, 97))
+        found = scheduler.summary()
+        assert (found.reports, found.running, found.ratio) == (96, 0, 0.5)
+        assert scheduler.rebuild()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_goes_on_by_itself(durable: str) -> None:
+    with Scheduler(durable) as scheduler:
+        run_some(scheduler, 3)
+        child = os.fork()
+        if child == 0:
+            run_some(scheduler, 3)
+            os._exit(0 if scheduler.rebuild() else 1)
+        run_some(scheduler, 3)
+        assert os.waitpid(child, 0)[1] == 0
+        assert scheduler.summary().reports == 9
+        assert scheduler.rebuild()

@@ -1,0 +1,104 @@
+"""Equivalence: a live run through a store is the simulator's run, to the bit, for every policy."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+
+from worthwhile import Noise, Problem, simulate, synthetic
+from worthwhile import state as states
+from worthwhile.loop import Block
+from worthwhile.policies import LIST, Policy, known, make
+from worthwhile.scheduler import Scheduler
+from worthwhile.simulator import Player, stages_of
+
+TASKS, SEED = 250, 5
+PROBLEM = Problem.of(
+    {
+        "a": (0.5, {"x": (0.7, 0.5), "y": (0.6, 0.2), "z": (0.2, 0.1)}),
+        "b": (0.3, {"z": (0.5, 0.3), "x": (0.9, 0.8)}),
+        "c": (0.2, {"w": (0.4, 0.4), "y": (0.5, 0.7), "x": (0.1, 0.2)}),
+    },
+    reward_noise=Noise(sd=0.1),
+    cost_noise=Noise("lognormal", cv=0.3),
+)
+
+
+def tasks() -> tuple[Block, int]:
+    """The first run's tasks and the key of its coins, as the simulator derives them."""
+    streams = np.random.SeedSequence(SEED, spawn_key=(0,)).spawn(3)
+    world = synthetic(PROBLEM).world
+    block = Block(*world.draw(np.random.Generator(np.random.SFC64(streams[0])), TASKS), np.zeros(0, np.int64))
+    return block, int(streams[2].generate_state(1)[0])
+
+
+def live(scheduler: Scheduler, late: int = 0) -> tuple[float, float, list[str]]:
+    """The same tasks, one at a time, each reported `late` tasks later."""
+    block, _ = tasks()
+    world, offered = synthetic(PROBLEM).world, PROBLEM.offered
+    scheduler.announce(PROBLEM.kinds, PROBLEM.options)
+    totals, chosen, flying = [0.0, 0.0], [], deque[Any]()
+    for kind, latent in zip(block.kinds.tolist(), block.latent, strict=True):
+        options = [option for place, option in enumerate(PROBLEM.options) if offered[kind, place]]
+        task = scheduler.decide(PROBLEM.kinds[kind], options)
+        reward, cost = world.feedback(kind, PROBLEM.options.index(task.option), latent)
+        totals = [totals[0] + reward, totals[1] + cost]
+        chosen.append(task.option)
+        flying.append((task, reward, cost))
+        if len(flying) > late:
+            task, reward, cost = flying.popleft()
+            task.report(reward, cost)
+    return totals[0], totals[1], chosen
+
+
+def simulated(policy: Policy) -> Any:
+    """The state that the simulator's run ends with."""
+    block, key = tasks()
+    [stage] = stages_of(synthetic(PROBLEM), [policy], TASKS, "python")
+    player = Player(policy, len(PROBLEM.kinds), len(PROBLEM.options), 0)
+    player.play(stage, stage.engines[0], block, 0, key, np.zeros(0, np.int64), np.zeros((0, 8)))
+    return player.state
+
+
+def same_state(scheduler: Scheduler, policy: Policy) -> bool:
+    """Whether the scheduler knows what the simulator's run knew, room to grow aside."""
+    fold = scheduler.ask(lambda batch: batch.mirror.fold)
+    return states.same(fold.state.learned, states.grow(policy, simulated(policy), *fold.size))
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+@pytest.mark.parametrize("name", LIST)
+def test_a_live_run_is_the_simulators_run(name: str, engine: str) -> None:
+    policy = make(name, known(PROBLEM, TASKS))
+    result = simulate(PROBLEM, {name: policy}, TASKS, 1, SEED, marks=[TASKS], engine="python")
+    with Scheduler(policy=policy, seed=SEED, engine=engine) as scheduler:
+        reward, cost, _ = live(scheduler)
+        assert reward == result.measure("reward")[0, 0, -1]
+        assert cost == result.measure("cost")[0, 0, -1]
+        assert same_state(scheduler, policy)
+        assert scheduler.rebuild()
+
+
+@pytest.mark.parametrize("name", ["ratio-imed", "bts", "dol-rm-anytime"])
+def test_a_live_run_through_a_store_is_the_simulators_run(durable: str, name: str) -> None:
+    policy = make(name, known(PROBLEM, TASKS))
+    with Scheduler(durable, policy=policy, seed=SEED) as scheduler:
+        _, _, chosen = live(scheduler)
+        assert same_state(scheduler, policy)
+    with Scheduler(policy=policy, seed=SEED) as in_memory:
+        assert live(in_memory)[2] == chosen
+    with Scheduler(durable) as again:  # another process would read the same
+        assert same_state(again, policy)
+
+
+@pytest.mark.parametrize("name", ["ratio-imed", "ratio-ts", "omega-ucb"])
+def test_late_reports_meet_the_same_running_tasks(name: str) -> None:
+    policy = make(name, known(PROBLEM, TASKS))
+    result = simulate(PROBLEM, {name: policy}, TASKS, 1, SEED, delay=7, marks=[TASKS], engine="python")
+    with Scheduler(policy=policy, seed=SEED) as scheduler:
+        reward, cost, _ = live(scheduler, late=7)
+    assert reward == result.measure("reward")[0, 0, -1]
+    assert cost == result.measure("cost")[0, 0, -1]

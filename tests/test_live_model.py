@@ -1,0 +1,141 @@
+"""Properties: whatever is asked in whatever order, a plain model, memory and SQLite agree, restarts included."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+
+from worthwhile import Scheduler
+from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadTask, Error
+
+OPTIONS = [1, 1.0, "1", True, None]
+values = st.floats(0.1, 9.0)
+
+
+class Model(RuleBasedStateMachine):
+    """Two schedulers with the same seed, and what ought to be in them."""
+
+    tasks: Any = Bundle("tasks")
+
+    @initialize(overhead=st.sampled_from([0.0, 0.5]))
+    def begin(self, overhead: float) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.url = f"sqlite:///{self.folder.name}/tasks.db?synchronous=normal"
+        self.live = [Scheduler(url, seed=7, overhead=overhead) for url in (None, self.url)]
+        self.overhead = overhead
+        self.parts: dict[str, dict[str, float]] = {}
+        self.cancelled: set[str] = set()
+        self.observed: dict[tuple[str, str], tuple[float, float]] = {}
+        self.keys: dict[str, str] = {}
+        self.offers: dict[str, list[Any]] = {}
+        self.chosen: dict[str, Any] = {}
+
+    def both(self, call: Any) -> Any:
+        """The same call on both; they answer, or refuse, alike."""
+        answers = []
+        for scheduler in self.live:
+            try:
+                answers.append(call(scheduler))
+            except Error as reason:
+                answers.append((type(reason), str(reason)))
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    @rule(
+        target=tasks,
+        kind=st.sampled_from(["x", "y", "ü"]),
+        options=st.lists(st.sampled_from(OPTIONS), min_size=1, unique_by=repr),
+        key=st.none() | st.sampled_from(["a", "b"]),
+    )
+    def decide(self, kind: str, options: list[Any], key: str | None) -> Any:
+        key = None if key is None else f"{key} {kind}"
+
+        def decided(scheduler: Scheduler) -> tuple[str, str, Any]:
+            task = scheduler.decide(kind, options, key=key)
+            return task.id, repr(task.option), task.option
+
+        id, shown, option = self.both(decided)
+        if key in self.keys:
+            assert id == self.keys[key]
+            return multiple()
+        if key is not None:
+            self.keys[key] = id
+        assert shown in map(repr, options)
+        assert id == str(len(self.offers) + 1)
+        self.offers[id], self.chosen[id], self.parts[id] = options, option, {}
+        return id
+
+    @rule(id=tasks, part=st.sampled_from(["reward", "cost", "both"]), reward=values, cost=values, again=st.booleans())
+    def report(self, id: str, part: str, reward: float, cost: float, again: bool) -> None:
+        given = {"reward": reward, "cost": cost}
+        if again:
+            given |= self.parts[id]
+        given = given if part == "both" else {part: given[part]}
+        answer = self.both(lambda scheduler: scheduler.report(id, **given))
+        differs = any(self.parts[id].get(name, value) != value for name, value in given.items())
+        if differs:
+            assert answer[0] is AlreadyReported
+        elif id in self.cancelled:
+            assert answer[0] is AlreadyCancelled
+        else:
+            assert answer is None
+            self.parts[id] |= given
+
+    @rule(id=tasks, place=st.integers(0, 4), reward=values, cost=values)
+    def observe(self, id: str, place: int, reward: float, cost: float) -> None:
+        option = self.offers[id][place % len(self.offers[id])]
+        answer = self.both(lambda scheduler: scheduler.observe(id, option, reward, cost))
+        mine = repr(option) == repr(self.chosen[id])
+        before = self.observed.get((id, repr(option)))
+        assert (answer is None) == (not mine and before in (None, (reward, cost)))
+        if answer is None:
+            self.observed[id, repr(option)] = reward, cost
+
+    @rule(id=consumes(tasks))
+    def cancel(self, id: str) -> None:
+        answer = self.both(lambda scheduler: scheduler.cancel(id))
+        assert (answer is None) == (len(self.parts[id]) < 2)
+        if answer is None:
+            self.cancelled.add(id)
+
+    @rule()
+    def restart(self) -> None:
+        self.live[1].close()
+        self.live[1] = Scheduler(self.url)
+
+    @rule(option=st.sampled_from(OPTIONS))
+    def retire(self, option: Any) -> None:
+        self.both(lambda scheduler: scheduler.retire(option))
+        answer = self.both(lambda scheduler: scheduler.decide("x", [option]).id)
+        assert answer[0] is BadTask
+        self.both(lambda scheduler: scheduler.restore(option))
+
+    @rule(policy=st.sampled_from(["ratio-imed", "random-option", "reward-ts", "kind-greedy"]))
+    def change(self, policy: str) -> None:
+        self.both(lambda scheduler: scheduler.change(policy=policy))
+
+    @invariant()
+    def all_agree(self) -> None:
+        found = self.both(lambda scheduler: scheduler.summary())
+        whole = [parts for parts in self.parts.values() if len(parts) == 2]
+        assert (found.tasks, found.reports, found.bad_entries) == (len(self.offers), len(whole), 0)
+        assert found.running == len(self.offers) - len(whole) - len(self.cancelled)
+        assert found.reward == pytest.approx(sum(parts["reward"] for parts in whole))
+        assert found.cost == pytest.approx(sum(parts["cost"] + self.overhead for parts in whole))
+        assert sum(line.observed for kind in found.kinds for line in kind.options) == len(self.observed)
+
+    def teardown(self) -> None:
+        if hasattr(self, "live"):
+            assert self.both(lambda scheduler: scheduler.rebuild())
+            for scheduler in self.live:
+                scheduler.close()
+            self.folder.cleanup()
+
+
+TestModel = Model.TestCase
+TestModel.settings = settings(max_examples=15, stateful_step_count=25)

@@ -1,0 +1,310 @@
+"""Bad feedback, bad tasks, bad stores: a clear error that names the value and the remedy, and nothing changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import numpy as np
+import psycopg
+import pytest
+
+from worthwhile import Decision, Rng, Scheduler
+from worthwhile.errors import BadFeedback, BadParameter, BadTask, BrokenRule, CannotCompile, StoreError, UnknownTask
+from worthwhile.policies.fixed import State
+from worthwhile.stores import open_store
+
+OPTIONS = ["short", "long"]
+
+
+@pytest.mark.parametrize(
+    ("reward", "cost", "words"),
+    [
+        (float("nan"), 1.0, "reward = nan; it must be a finite number"),
+        (1.0, float("nan"), "cost = nan; it must be a finite number"),
+        (float("inf"), 1.0, "reward = inf; it must be a finite number"),
+        (1.0, float("-inf"), "cost = -inf; it must be a finite number"),
+        (10**400, 1.0, "reward = 1000.*; it must be a finite number"),
+        (1.0, 0.0, "cost = 0.0; it must be above 0"),
+        (1.0, -2, "cost = -2; it must be above 0"),
+        ("good", 1.0, "reward = 'good'; it must be a number"),
+        (1.0, "3", "cost = '3'; it must be a number"),
+        (True, 1.0, "reward = True; it must be a number"),
+        ([1.0], 1.0, r"reward = \[1.0\]; it must be a number"),
+        (1j, 1.0, "reward = 1j; it must be a number"),
+        (1e300, 1.0, r"reward = 1e\+300; it must be at most 1e\+100: use another unit"),
+        (1.0, 1e-300, "cost = 1e-300; it must be at most 1e.100 and at least 1e-100: use another unit"),
+        (None, None, "task 1: neither a reward nor a cost; report at least one"),
+    ],
+)
+def test_bad_feedback_changes_nothing(address: str, reward: Any, cost: Any, words: str) -> None:
+    with Scheduler(address) as scheduler:
+        task = scheduler.decide("x", OPTIONS)
+        with pytest.raises(BadFeedback, match=words):
+            task.report(reward, cost)
+        if reward is not None:
+            with pytest.raises(BadFeedback, match=words):
+                task.observe(next(option for option in OPTIONS if option != task.option), reward, cost)
+        assert scheduler.latest()[0].state == "running"
+        task.report(reward=1.0, cost=2.0)
+        assert (scheduler.summary().reports, scheduler.summary().bad_entries) == (1, 0)
+
+
+@pytest.mark.parametrize("id", ["77", 77, "", "abc", -1, 0, 1 << 60, None, True, "1; drop table tasks"])
+def test_an_unknown_task_is_refused(address: str, id: Any) -> None:
+    with Scheduler(address) as scheduler:
+        scheduler.decide("x", OPTIONS)
+        for refused in (
+            lambda: scheduler.report(id, 1.0, 1.0),
+            lambda: scheduler.observe(id, "long", 1.0, 1.0),
+            lambda: scheduler.cancel(id),
+            lambda: scheduler.explain(id),
+        ):
+            with pytest.raises(UnknownTask, match=r"no task .*; an id is what decide gave, as task.id"):
+                refused()
+
+
+def test_an_observation_is_of_another_option_on_offer(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        scheduler.decide("x", ["elsewhere"])
+        task = scheduler.decide("x", OPTIONS)
+        for option in ("elsewhere", "never seen", 7):
+            with pytest.raises(BadFeedback, match=r"task 2: option .* was not on offer"):
+                task.observe(option, 1.0, 1.0)
+        with pytest.raises(BadFeedback, match="is the one that was chosen; report it"):
+            task.observe(task.option, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("x", [], "no options; offer at least one"),
+        ("x", list(range(1001)), "1001 options; a task can have at most 1000"),
+        ("x", ["a", "b", "a"], 'option "a" is offered twice'),
+        ("x", [0.0, -0.0], "option 0.0 is offered twice"),
+        ("x", ["ü" * 100], "option .* has 202 bytes; at most 200"),
+        ("x", [float("nan")], "option nan: a number must be finite"),
+        ("x", [float("inf")], "option inf: a number must be finite"),
+        ("x", [(1, 2)], r"option \(1, 2\): an option is text, a number, true, false or null"),
+        ("x", [{"a": 1}], "option .*: an option is text, a number"),
+        ("x", ["\ud800"], "it has a character that is no Unicode text"),
+        ("x", "abc", "options = 'abc'; give a list of options"),
+        ("y" * 201, ["a"], "kind 'y+'… has 201 bytes; at most 200"),
+        ("", ["a"], "kind '': it must be text, and not empty"),
+        (5, ["a"], "kind 5: it must be text"),
+        ("a\0b", ["a"], "must not contain the character"),
+    ],
+)
+def test_a_bad_task_changes_nothing(address: str, kind: Any, options: Any, words: str) -> None:
+    with Scheduler(address) as scheduler:
+        with pytest.raises(BadTask, match=words):
+            scheduler.decide(kind, options)
+        assert scheduler.summary().tasks == 0
+        assert scheduler.summary().kinds == []
+
+
+def test_the_limits_themselves_are_allowed(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        scheduler.decide("k" * 200, list(range(1000)), key="y" * 200).report(reward=1e100, cost=1e-100)
+        scheduler.decide("k" * 200, ["o" * 198]).report(reward=-1e100, cost=1e100)
+        assert scheduler.summary().reports == 2
+        assert scheduler.rebuild()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"overhead": -1.0}, "overhead = -1.0; it must be a number, 0 or more"),
+        ({"overhead": float("nan")}, "overhead = nan"),
+        ({"lease": "long"}, "lease = 'long'; it must be a number"),
+        ({"seed": -1}, "seed = -1; it must be a whole number"),
+        ({"engine": "fast"}, "engine = 'fast'; it must be one of compiled, python"),
+        ({"name": ""}, "scheduler '': it must be text"),
+        ({"url": "mysql://x"}, "no store called 'mysql'; write sqlite:///"),
+        ({"url": "sqlite:///x.db?sync=off"}, "synchronous=normal is the one setting there is"),
+        ({"url": "sqlite://"}, "write sqlite:///relative.db"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadParameter, match=words):
+        Scheduler(**settings)
+
+
+class Odd(NamedTuple):
+    """Chooses what nobody offered, or fails, or does more with its arrays than index them, or cannot learn."""
+
+    how: int
+
+    def init(self, kinds: int, options: int) -> State:
+        return State(np.zeros(1))
+
+    def choose(self, state: State, kind: int, options: Any, pending: Any, rng: Rng) -> Decision:
+        if self.how == 1:
+            raise ZeroDivisionError("mine")
+        tasks = json.loads(json.dumps(state.tasks.tolist() if self.how == 2 else [0.0]))
+        return Decision(99 if self.how == 0 else options[0], 0.0, float(np.sum(state.tasks.reshape(-1)) + 0 * tasks[0]))
+
+    def judge(self, state: State, kind: int, option: int) -> Decision:
+        return Decision(option, 0.0, 0.0)
+
+    def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+        if self.how == 3:
+            raise ZeroDivisionError("mine")
+        state.tasks[0] += 1.0
+
+    def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
+        pass
+
+
+def test_a_policy_that_breaks_the_rules_is_named(address: str) -> None:
+    with Scheduler(address, policy=Odd(0)) as scheduler, pytest.raises(BrokenRule, match="Odd chose an option that"):
+        scheduler.decide("x", OPTIONS)
+    with (
+        Scheduler(address, "b", policy=Odd(1)) as scheduler,
+        pytest.raises(BrokenRule, match="Odd raised ZeroDivision"),
+    ):
+        scheduler.decide("x", OPTIONS)
+    with Scheduler(address, "c", policy=Odd(2)) as scheduler:
+        scheduler.decide("x", OPTIONS).report(1.0, 1.0)
+        assert scheduler.explain(scheduler.decide("x", OPTIONS)).options[0].cost_estimate == 1.0
+        with pytest.raises(CannotCompile, match="numba cannot compile Odd"):
+            Scheduler(policy=Odd(2), engine="compiled")
+    with Scheduler(address, "d", policy=Odd(3)) as scheduler:
+        scheduler.decide("x", OPTIONS).report(1.0, 1.0)
+        assert "Odd raised ZeroDivisionError: mine" in scheduler.summary().set_aside[0].why
+        assert scheduler.rebuild()
+
+
+def execute(url: str, sql: str) -> None:
+    """Tamper with a store behind its back."""
+    if url.startswith("sqlite"):
+        connection = apsw.Connection(url.removeprefix("sqlite:///"))
+        connection.execute(sql)
+        connection.close()
+    else:
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute(sql.encode())
+
+
+BAD_ROWS: dict[str, str] = {
+    "kind = 99": "task 2: no kind has the number 99",
+    "kind = -1": "task 2: no kind has the number -1",
+    "kind = null": "task 2: no kind has the number None",
+    "option = 99": "task 2: no option has the number 99",
+    "reward = null": "task 2: reward = None is not a finite number",
+    "cost = 0": "task 2: cost = 0.0 with overhead 0.0 is not above 0",
+    "cost = -3": "cost = -3.0",
+    "cost = null": "cost = None",
+    "overhead = -100": "overhead -100.0",
+    "reward_estimate = null": "reward_estimate = None is not",
+}
+ONLY_SQLITE = {"reward = 'text'": "reward = 'text' is not", "cost = x'00ff'": r"cost = b'\x00\xff'"}
+ONLY_POSTGRES = {"reward = 'NaN'": "reward = nan is not", "cost = 'Infinity'": "cost = inf is not"}
+
+
+@pytest.mark.parametrize("change", [*BAD_ROWS, *ONLY_SQLITE, *ONLY_POSTGRES])
+def test_a_bad_row_in_the_log_is_set_aside_and_named(request: pytest.FixtureRequest, change: str) -> None:
+    stores = ["sqlite"] * (change not in ONLY_POSTGRES) + ["postgres"] * (change not in ONLY_SQLITE)
+    words = {**BAD_ROWS, **ONLY_SQLITE, **ONLY_POSTGRES}[change]
+    for store in stores:
+        url = request.getfixturevalue(store)
+        with Scheduler(url) as scheduler:
+            for _ in range(3):
+                scheduler.decide("x", OPTIONS).report(reward=1.0, cost=2.0)
+        execute(url, f"update reports set {change} where number = 2")
+        with Scheduler(url) as scheduler:
+            scheduler.decide("x", OPTIONS).report(reward=1.0, cost=2.0)
+            found = scheduler.summary()
+            assert (found.reports, found.bad_entries) == (3, 1)
+            assert found.set_aside[0].number == 2
+            assert words in found.set_aside[0].why
+            assert scheduler.rebuild()
+
+
+def test_missing_rows_are_named_too(durable: str) -> None:
+    with Scheduler(durable) as scheduler:
+        for _ in range(4):
+            scheduler.decide("x", OPTIONS).report(reward=1.0, cost=2.0)
+    execute(durable, "delete from reports where number in (2, 4)")
+    with Scheduler(durable) as scheduler:
+        scheduler.decide("x", OPTIONS).report(reward=1.0, cost=2.0)
+        found = scheduler.summary()
+        assert found.reports == 3
+        assert [(one.number, one.why) for one in found.set_aside] == [
+            (2, "entries 2 to 2 are missing from the log"),
+            (4, "entries 4 to 4 are missing from the log"),
+        ]
+        assert scheduler.rebuild()
+
+
+def test_a_newer_schema_is_refused(durable: str) -> None:
+    Scheduler(durable).close()
+    execute(durable, "update worthwhile set version = 99")
+    with pytest.raises(StoreError, match=r"schema version 99, .* up to 1; .*pip install --upgrade worthwhile"):
+        Scheduler(durable)
+
+
+def contents(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:100],
+        lambda whole: np.random.default_rng(1).bytes(len(whole)),
+        lambda whole: b"my shopping list" * 300,
+        lambda whole: whole[:4096] + np.random.default_rng(1).bytes(len(whole) - 4096),
+    ],
+    ids=["half of it", "the header", "noise", "another file", "noise behind the header"],
+)
+def test_a_damaged_file_is_named_and_left_alone(sqlite: str, damage: Callable[[bytes], bytes]) -> None:
+    path = Path(sqlite.removeprefix("sqlite:///"))
+    with Scheduler(f"{sqlite}?synchronous=normal") as scheduler:
+        for number in range(300):
+            scheduler.decide(f"kind {number}", OPTIONS).report(reward=1.0, cost=2.0)
+    damaged = damage(contents(path))
+    path.write_bytes(damaged)
+    with pytest.raises(StoreError, match=r"tasks.db is damaged, or no SQLite database; it was left as it is"):
+        use(sqlite)
+    assert contents(path) == damaged
+
+
+def use(url: str) -> None:
+    """Read all of a store, one way or another."""
+    with Scheduler(url) as scheduler:
+        for number in range(300):
+            scheduler.explain(number + 1)
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "mine.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("create table photos (name)")
+    connection.close()
+    before = contents(path)
+    with pytest.raises(StoreError, match=r"is a database of something else \(it has photos\); name another file"):
+        Scheduler(f"sqlite:///{path}")
+    assert contents(path) == before
+
+
+def test_a_store_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"/nowhere/tasks.db: .*unable to open database file"):
+        Scheduler("sqlite:////nowhere/tasks.db")
+    with pytest.raises(StoreError, match="no store at"):
+        open_store(f"sqlite:///{tmp_path}/absent.db", create=False)
+    with pytest.raises(StoreError, match=r"postgresql://…@/x\?host=/nowhere"):
+        Scheduler("postgresql://user:secret@/x?host=/nowhere")
+
+
+def test_settings_are_plain_text(sqlite: str) -> None:
+    with Scheduler(sqlite, overhead=1.5) as scheduler:
+        scheduler.retire("long", kind="x")
+    with open_store(sqlite).transaction() as tx:
+        header = tx.open("default")
+        assert header is not None
+        assert json.loads(tx.settings(header.id)) == {"policy": 1, "overhead": 1.5, "retired": [["x", '"long"']]}

@@ -1,0 +1,94 @@
+"""Stores: one interface, one behaviour; and the kit that checks it notices what is wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from worthwhile.errors import BrokenRule
+from worthwhile.stores.base import LogRow, Snapshot, TaskRow
+from worthwhile.stores.memory import MemoryStore
+from worthwhile.stores.schema import MIGRATIONS, VERSION, prepare, statements
+from worthwhile.testing import check_store
+
+
+def test_every_store_keeps_the_rules(address: str) -> None:
+    check_store(address)
+
+
+class Forgetful(MemoryStore):
+    def save(self, id: int, snapshot: Snapshot) -> None:
+        super().save(id, snapshot._replace(state=snapshot.state[:-1]))
+
+
+class Rounding(MemoryStore):
+    def reports(self, id: int, after: int, count: int) -> list[LogRow]:
+        return [row._replace(reward=round(row.reward, 12)) for row in super().reports(id, after, count)]
+
+
+class Backwards(MemoryStore):
+    def reports(self, id: int, after: int, count: int) -> list[LogRow]:
+        return super().reports(id, after, count)[::-1]
+
+
+class Untidy(MemoryStore):
+    def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
+        self.undo.clear()
+        super().__exit__(kind, reason, trace)
+
+
+class Eternal(MemoryStore):
+    def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
+        return super().running(id, kinds, 0.0)
+
+
+class Mixed(MemoryStore):
+    def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
+        return [row for kept in self.by_id for row in kept.tasks.values() if row.task in numbers]
+
+
+class Open(MemoryStore):
+    """Two at a time may be in a transaction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock: Any = threading.Semaphore(2)
+
+    def open(self, name: str) -> Any:
+        header = super().open(name)
+        threading.Event().wait(0.002)
+        return header
+
+
+@pytest.mark.parametrize(
+    ("store", "rule"),
+    [
+        (Forgetful, "what was committed is read back"),
+        (Rounding, "what was committed is read back"),
+        (Backwards, "read back, to the bit"),
+        (Untidy, "a transaction that fails leaves nothing behind"),
+        (Eternal, "a task is running until"),
+        (Mixed, "a query gives the rows that were asked for"),
+        (Open, "between opening a scheduler and the commit"),
+    ],
+)
+def test_the_kit_notices_what_is_wrong(store: Callable[[], MemoryStore], rule: str) -> None:
+    kept = store()
+    with pytest.raises(BrokenRule, match=rule):
+        check_store(lambda: kept)
+
+
+def test_an_older_schema_is_brought_up_to_date_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr("worthwhile.stores.schema.VERSION", VERSION + 2)
+    monkeypatch.setitem(MIGRATIONS, VERSION, "first {bytes}; second")
+    monkeypatch.setitem(MIGRATIONS, VERSION + 1, "third")
+    prepare(VERSION, done.append, {"bytes": "blob"}, "here")
+    assert done == ["first blob", "second", "third", f"update worthwhile set version = {VERSION + 2}"]
+    done.clear()
+    prepare(VERSION + 2, done.append, {}, "here")
+    assert done == []
+    assert statements("a;\n b ;\n") == ["a", "b"]
