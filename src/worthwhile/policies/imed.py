@@ -107,7 +107,10 @@ def gaussian_evidence(
 
 
 def least_gamma_evidence(delta: float, nu: float, kappa: float) -> float:
-    """The least `gamma_evidence` any share y of the cost saved; its stationary points are the roots of a cubic."""
+    """The least `gamma_evidence` any share y of the cost saved, found among the roots of a cubic.
+
+    It falls at y = 0 and rises at y = δ and near 1, so the least value is at a stationary point in between.
+    """
     scale = 1.0 + kappa
     a = (delta + 2.0 + 2.0 * kappa * delta) / scale
     b = (2.0 * delta + 1.0 + kappa * (nu + delta * delta)) / scale
@@ -115,8 +118,7 @@ def least_gamma_evidence(delta: float, nu: float, kappa: float) -> float:
     middle = a / 3.0  # y³ − a y² + b y − c = 0, with y = middle + x
     p = middle * middle - b / 3.0
     q = middle * middle * middle - 0.5 * middle * b + 0.5 * c
-    least = min(gamma_evidence(0.0, delta, nu, kappa), gamma_evidence(delta, delta, nu, kappa))
-    square = q * q - p * p * p
+    least, square = gamma_evidence(0.0, delta, nu, kappa), q * q - p * p * p
     roots = 1 if square >= 0.0 else 3
     size = math.sqrt(max(p, 0.0))
     angle = 0.0 if roots == 1 else math.acos(max(-1.0, min(1.0, q / (p * size)))) / 3.0
@@ -125,7 +127,7 @@ def least_gamma_evidence(delta: float, nu: float, kappa: float) -> float:
             x = cube_root(q, math.sqrt(square), p)
         else:
             x = 2.0 * size * math.cos(angle - 2.0 * math.pi / 3.0 * turn)
-        least = min(least, gamma_evidence(middle + x, delta, nu, kappa))
+        least = min(least, gamma_evidence(max(0.0, min(middle + x, delta)), delta, nu, kappa))
     return least
 
 
@@ -143,7 +145,7 @@ def gamma_evidence(y: float, delta: float, nu: float, kappa: float) -> float:
 
     Reward: Gaussian of unknown variance. Cost: Gamma of shape κ.
     """
-    if y < 0.0 or y > delta or y >= 1.0:
+    if y >= 1.0:
         return math.inf
     rest = delta - y
     return 0.5 * math.log(1.0 + rest * rest / nu) + kappa * (math.log(1.0 - y) + y / (1.0 - y))
@@ -192,26 +194,30 @@ def lighten(arms: Moments, plug_in: PlugIn, scale: float) -> None:
 
 
 def start(arms: Moments, kind: int, options: Indices, pending: Indices, rng: Rng) -> int:
-    """The position of the option that must be tried now, each of them once; −1 when done.
-
-    While all of them run and none has reported: the one with the fewest running, ties at random.
-    """
-    fewest, ties, position, untried, reported = math.inf, 0.0, -1, -1, False
+    """The position of the option that must be tried now, each of them once; −1 when done."""
+    untried, reported = -1, False
     for place, option in enumerate(options):
-        pulls = arms.pulls[kind, option]
-        running = pulls + pending[option]
-        if running == 0.0 and untried < 0:
+        if arms.pulls[kind, option] > 0.0:
+            reported = True
+        elif pending[option] == 0 and untried < 0:
             untried = place
-        reported = reported or pulls > 0.0
+    if untried >= 0 or reported:
+        return untried
+    return least_busy(options, pending, rng)
+
+
+def least_busy(options: Indices, pending: Indices, rng: Rng) -> int:
+    """The position of the option with the fewest tasks running, ties at random: all run, and none has reported."""
+    fewest, ties, position = math.inf, 0.0, -1
+    for place, option in enumerate(options):
+        running = float(pending[option])
         if running < fewest:
             fewest, ties, position = running, 1.0, place
         elif running == fewest:
             ties += 1.0
             if uniform(rng, place) * ties < 1.0:
                 position = place
-    if untried >= 0:
-        return untried
-    return -1 if reported else position
+    return position
 
 
 class RatioImed(NamedTuple):
