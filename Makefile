@@ -40,12 +40,15 @@ lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
 
 bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md), a quarter of an hour
 	$(BIN)/python benchmarks/regret.py $(if $(TABLES),--tables $(TABLES))
+	$(BIN)/python benchmarks/arena.py $(if $(TABLES),--tables $(TABLES))
 	$(BIN)/python benchmarks/speed.py --no-fail
 	$(BIN)/python benchmarks/live.py --no-fail
 
 soak: $(VENV)/.installed-dev  ## All tests with many more examples, then the benchmarks; for a night
 	HYPOTHESIS_PROFILE=soak $(TESTS)
 	$(MAKE) bench
+	$(BIN)/python benchmarks/arena.py --full $(if $(TABLES),--tables $(TABLES))
+	$(BIN)/python benchmarks/tails.py
 	$(BIN)/python benchmarks/faults.py
 
 clean:  ## Remove the environment, the caches and everything built
