@@ -122,6 +122,9 @@ def check(problem: Problem) -> None:
     """Refuse what makes no sense, naming the kind, the option and the value."""
     if not problem.kinds:
         raise BadProblem(f"{problem.name}: no kinds; a problem needs at least one")
+    for what, names in (("kind", problem.kinds), ("option", problem.options)):
+        if "" in names:
+            raise BadProblem(f"{problem.name}: {what} {names.index('') + 1} has an empty name; give it one")
     for kind, share in zip(problem.kinds, problem.arrival.tolist(), strict=True):
         if not (math.isfinite(share) and 0.0 <= share <= 1.0):
             raise BadProblem(f"kind {kind!r}: arrival = {share}; it is a probability, from 0 to 1")
@@ -204,7 +207,7 @@ def read_problem(source: str | Path) -> Problem:
     if str(source) in PRESETS:
         return PRESETS[str(source)]()
     if str(source).startswith("two-kinds-") and not Path(source).is_file():
-        return two_kinds(number(str(source), "p", str(source).removeprefix("two-kinds-")))
+        return two_kinds(share_in(str(source)))
     import tomllib
 
     try:
@@ -219,6 +222,15 @@ def read_problem(source: str | Path) -> Problem:
         return from_toml(content, Path(source).stem)
     except BadProblem as reason:
         raise BadProblem(f"{source}: {reason}") from None
+
+
+def share_in(name: str) -> float:
+    """The p of `two-kinds-p`."""
+    text = name.removeprefix("two-kinds-")
+    try:
+        return number(name, "p", float(text))
+    except ValueError:
+        raise BadProblem(f"{name}: p = {text!r}; it must be a finite number") from None
 
 
 def from_toml(content: Mapping[str, Any], name: str) -> Problem:
@@ -288,7 +300,7 @@ def pair(where: str, content: Any) -> tuple[float, float]:
 def number(where: str, name: str, value: Any) -> float:
     """A finite number."""
     try:
-        if isinstance(value, bool) or not math.isfinite(float(value)):
+        if isinstance(value, bool | str) or not math.isfinite(value):
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise BadProblem(f"{where}: {name} = {value!r}; it must be a finite number") from None

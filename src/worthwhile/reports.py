@@ -164,7 +164,7 @@ def results_text(facts: Facts) -> str:
         ratios = [digits(found[name]) for name in ("expected_ratio", "ratio")]
         lost = rounded(100 * found["loss"], 100 * found["loss_error"])
         rows.append([found["policy"], *ratios, *lost, *rounded(found["regret"], found["regret_error"])])
-    head = [titled("ratio", unit["ratio"]), "realised", "lost %", "±", titled("regret", unit["reward"]), "±"]
+    head = [titled("expected ratio", unit["ratio"]), "ratio", "lost %", "±", titled("regret", unit["reward"]), "±"]
     greedy = rules["per-kind greedy"]
     return "\n".join(
         [
@@ -172,7 +172,7 @@ def results_text(facts: Facts) -> str:
             table(["policy", *head], rows),
             f"\noptimum θ* = {amount(facts['best_ratio'], unit['ratio'])}; "
             f"per-kind greedy {digits(greedy['ratio'])} (loses {percent(greedy['loss'])})",
-            "ratio: of the chosen options' means (luck of arrivals included); realised: of what was drawn; "
+            "expected ratio: of the chosen options' means (luck of arrivals included); ratio: of what was drawn; "
             "lost: regret as a share of the optimum's reward; ±: standard error",
             *(f"Advice: {words}" for words in facts["advice"]),
         ]

@@ -68,8 +68,8 @@ def check_parameters(policy: Any) -> None:
             raise BadParameter(f"{name}: {field} = {value}; it must be a finite number")
         if field in ("horizon", "cost_min", "cost_max", "caution") and value <= 0:
             raise BadParameter(f"{name}: {field} = {value}; it must be above 0")
-        if field == "noise" and value < 0:
-            raise BadParameter(f"{name}: noise = {value}; it must be 0 or more")
+        if field in ("noise", "rho", "exploration") and value < 0:
+            raise BadParameter(f"{name}: {field} = {value}; it must be 0 or more")
         if field == "half_life" and value != 0 and value < 1:
             raise BadParameter(f"{name}: half_life = {value}; give a number of tasks, at least 1, or 0 for no fading")
     if getattr(policy, "ratio_min", 0) > getattr(policy, "ratio_max", math.inf):
