@@ -15,7 +15,8 @@ from worthwhile.policies import LIST, Policy, known, make
 from worthwhile.scheduler import Scheduler
 from worthwhile.simulator import Player, stages_of
 
-TASKS, SEED = 250, 5
+TASKS, SEED = 400, 5
+FORGETFUL = "ratio-imed,half_life=1"  # its weights are scaled down on the way
 PROBLEM = Problem.of(
     {
         "a": (0.5, {"x": (0.7, 0.5), "y": (0.6, 0.2), "z": (0.2, 0.1)}),
@@ -70,7 +71,7 @@ def same_state(scheduler: Scheduler, policy: Policy) -> bool:
 
 
 @pytest.mark.parametrize("engine", ["python", "compiled"])
-@pytest.mark.parametrize("name", LIST)
+@pytest.mark.parametrize("name", [*LIST, FORGETFUL])
 def test_a_live_run_is_the_simulators_run(name: str, engine: str) -> None:
     policy = make(name, known(PROBLEM, TASKS))
     result = simulate(PROBLEM, {name: policy}, TASKS, 1, SEED, marks=[TASKS], engine="python")
@@ -82,7 +83,7 @@ def test_a_live_run_is_the_simulators_run(name: str, engine: str) -> None:
         assert scheduler.rebuild()
 
 
-@pytest.mark.parametrize("name", ["ratio-imed", "bts", "dol-rm-anytime"])
+@pytest.mark.parametrize("name", ["ratio-imed", FORGETFUL, "bts", "dol-rm-anytime"])
 def test_a_live_run_through_a_store_is_the_simulators_run(durable: str, name: str) -> None:
     policy = make(name, known(PROBLEM, TASKS))
     with Scheduler(durable, policy=policy, seed=SEED) as scheduler:
