@@ -38,8 +38,12 @@ class Batch:
 
     def run(self) -> None:
         """Answer every request, then write what has changed."""
-        numbers = [request.task for request in self.requests if request.task is not None]
-        keys = [request.key for request in self.requests if request.key is not None]
+        numbers, keys = [], []
+        for request in self.requests:
+            if request.task is not None:
+                numbers.append(request.task)
+            elif request.key is not None:
+                keys.append(request.key)
         for row in self.tx.tasks(self.mirror.id, numbers) if numbers else ():
             self.remember(row)
         for row in self.tx.keyed(self.mirror.id, keys) if keys else ():
@@ -60,7 +64,8 @@ class Batch:
     def write(self) -> None:
         mirror, rows = self.mirror, self.rows
         if mirror.added or self.new or self.changed or self.entries:
-            new, changed = [rows[task] for task in self.new], [rows[task] for task in self.changed]
+            new = [rows[task] for task in self.new] if self.new else []
+            changed = [rows[task] for task in self.changed] if self.changed else []
             self.tx.add(mirror.id, mirror.added, new, changed, self.entries)
             mirror.added = []
         if mirror.fold.position - mirror.saved >= SNAPSHOT_EVERY:

@@ -42,8 +42,7 @@ class Turns:
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
         if self.turn.acquire(False):
-            self.waiting.append(request)
-            self.lead()
+            self.lead([request])
         else:
             self.wait(request)
         if request.reason is not None:
@@ -56,7 +55,7 @@ class Turns:
         request.signal.acquire()
         self.waiting.append(request)
         if self.turn.acquire(False):  # whoever had the turn was gone before it saw this request
-            self.lead()
+            self.lead([])
             return
         try:
             request.signal.acquire()
@@ -65,12 +64,13 @@ class Turns:
             raise
         finally:
             if request.leads:
-                self.lead()
+                self.lead([])
 
-    def lead(self) -> None:
-        """Do what is waiting, pass the turn on, wake the others."""
+    def lead(self, batch: list[Request]) -> None:
+        """Do that and what is waiting, pass the turn on, wake the others."""
         while True:
-            batch = [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
+            if self.waiting:
+                batch += [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
             try:
                 if batch:
                     self.work(batch)
@@ -81,6 +81,7 @@ class Turns:
                         request.signal.release()
             if passed or not self.waiting or not self.turn.acquire(False):
                 return
+            batch = []
 
     def pass_on(self) -> bool:
         """The turn to the first who waits, if anyone does."""
