@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from worthwhile.live.explaining import Explanation, Summary, TaskLine
+from worthwhile.live.explaining import Explanation, Judgement, Summary, TaskLine
 from worthwhile.reports import MOST_KINDS, digits, percent, table
 
 
@@ -61,12 +61,18 @@ def explain_text(found: Explanation) -> str:
         f"policy {found.policy}, θ = {number(found.theta)}, after {found.seen:,} reports; now {found.state}{feedback}",
     ]
     rows = [
-        ["→" if one.chosen else "", shown(one.option), str(one.pulls), str(one.running),
-         number(one.reward_estimate), number(one.cost_estimate), number(one.score)]
+        ["→" if one.chosen else "", shown(one.option), str(one.pulls), str(one.running), *estimates(one)]
         for one in found.options
-    ]  # fmt: skip
+    ]
     columns = ["", "option", "reports", "running", "reward estimate", "cost estimate", "reward − θ·cost"]
     parts = ["\n".join(head)] + ([table(columns, rows, left=(0, 1))] if rows else [])
     if found.repeated is False:
         parts.append("the policy does not decide the same again: was its code changed?")
     return "\n\n".join(parts)
+
+
+def estimates(one: Judgement) -> list[str]:
+    """Reward, cost and score; nothing where a policy has no estimate, which is a cost of 0."""
+    if one.cost_estimate == 0.0:
+        return [number(None)] * 3
+    return [number(one.reward_estimate), number(one.cost_estimate), number(one.score)]
