@@ -19,6 +19,7 @@ from worthwhile.live.turns import Request
 from worthwhile.scheduler import Scheduler
 from worthwhile.service.chronicle import Chronicle
 from worthwhile.stores import open_store
+from worthwhile.stores.base import TokenRow
 
 MOST_WAITING = 20_000  # decisions and reports of one scheduler
 MOST_READERS = 4  # threads that summarise and explain
@@ -34,6 +35,14 @@ class Job(NamedTuple):
 
     requests: Sequence[Request]
     done: asyncio.Future[None]
+
+
+class Wanted(NamedTuple):
+    """The settings of a scheduler that is to be made; with one that exists, they have to agree with it."""
+
+    policy: str | None = None
+    overhead: float | None = None
+    seed: int | None = None
 
 
 class Desk:
@@ -125,27 +134,29 @@ class Desks:
 
     async def find(self, name: str) -> Desk:
         """The desk of a scheduler that exists."""
-        return self.open.get(name) or await self.make(name, create=False)
+        return self.open.get(name) or await self.make(name)
 
-    async def make(self, name: str, create: bool = True, **settings: Any) -> Desk:
-        """Open a scheduler, or make it; settings that are given have to agree with one that exists."""
+    async def make(self, name: str, wanted: Wanted | None = None) -> Desk:
+        """Open a scheduler; make it if that is wanted."""
         check_text("scheduler", name, BadParameter)
         async with self.opening:
             known = self.open.get(name)
             if known is not None:
-                batch = Request(lambda batch: known.scheduler.agree(batch, settings["policy"], settings["overhead"]))
-                await self.do(known, batch) if create else None
+                if wanted is not None:
+                    given = wanted.policy, wanted.overhead
+                    await self.do(known, Request(lambda batch: known.scheduler.agree(batch, *given)))
                 return known
-            scheduler = await self.read(self.opened, name, create, settings)
+            scheduler = await self.read(self.opened, name, wanted)
             self.open[name] = Desk(scheduler, asyncio.get_running_loop())
             return self.open[name]
 
-    def opened(self, name: str, create: bool, settings: dict[str, Any]) -> Scheduler:
-        if self.url == "memory://" and not create:
+    def opened(self, name: str, wanted: Wanted | None) -> Scheduler:
+        if self.url == "memory://" and wanted is None:
             raise UnknownScheduler(f"no scheduler {name!r}; there are: {', '.join(self.open) or 'none'}")
-        if create and len(self.names()) >= MOST_SCHEDULERS and name not in self.names():
+        if wanted is not None and len(self.names()) >= MOST_SCHEDULERS and name not in self.names():
             raise BadParameter(f"there are {MOST_SCHEDULERS} schedulers, as many as a service keeps; use one of them")
-        return Scheduler(self.url, name, engine=self.engine, create=create, **settings)
+        settings = Wanted() if wanted is None else wanted
+        return Scheduler(self.url, name, engine=self.engine, create=wanted is not None, **settings._asdict())
 
     async def do(self, desk: Desk, request: Request) -> Any:
         """One request; its answer, or its reason raised."""
@@ -160,6 +171,11 @@ class Desks:
             return sorted(self.open)
         with self.using_store, self.store.transaction() as tx:
             return tx.schedulers()
+
+    def tokens(self) -> list[TokenRow]:
+        """Who may use the service."""
+        with self.using_store, self.store.transaction() as tx:
+            return tx.tokens()
 
     def close(self) -> None:
         """Finish what is waiting, close everything."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from worthwhile.live.names import MOST_OPTIONS, Option
 
@@ -25,7 +25,7 @@ class Create(Message):
 
     policy: Text | None = None
     overhead: Number | None = None
-    seed: Annotated[int, Meta(ge=0, lt=2**63)] | None = None
+    seed: Annotated[int, Meta(ge=0, lt=2**62)] | None = None
 
 
 class Change(Message):
@@ -58,7 +58,7 @@ class Report(Message):
 
 
 class ReportOf(Message):
-    """One of several reports; with an option, what that other option would have brought."""
+    """One of several reports."""
 
     task: Id
     reward: Number | None = None
@@ -138,16 +138,19 @@ class Decided(Struct):
     option: Option
 
 
+class DecidedOrNot(Struct, omit_defaults=True):
+    """One of several: the decision, or what was wrong."""
+
+    task: str | UnsetType = UNSET
+    kind: str | UnsetType = UNSET
+    option: Option | UnsetType = UNSET
+    problem: Problem | UnsetType = UNSET
+
+
 class DecidedMany(Struct):
-    """One answer per task, in the order asked: the decision, or what was wrong."""
+    """One answer per task, in the order asked."""
 
-    tasks: list[Decided | Refused]
-
-
-class Refused(Struct, tag_field="refused", tag="yes"):
-    """One of several that was not done, and why."""
-
-    problem: Problem
+    tasks: list[DecidedOrNot]
 
 
 class Taken(Struct):
@@ -221,6 +224,3 @@ class Series(Struct):
     """Reward per cost over time."""
 
     points: list[Point]
-
-
-Anything = Any

@@ -19,7 +19,8 @@ create table tokens (
   revoked double precision
 )
 """
-TABLES = """
+TABLES = (
+    """
 create table schedulers (
   id {identity},
   name text not null unique,
@@ -87,7 +88,9 @@ create table snapshots (
   state {bytes} not null,
   set_aside text not null
 );
-""" + TOKENS
+"""
+    + TOKENS
+)
 
 MIGRATIONS = {1: TOKENS}  # version → the statements that lead from it to the next
 
