@@ -120,9 +120,9 @@ def test_schedulers_are_made_listed_read_and_changed(served: Served) -> None:
     assert served.get("/v1/schedulers").json() == {"schedulers": ["default"]}
     other = "/v1/schedulers/" + "t%C3%B6%20ols"
     for _ in range(2):
-        made = served.ask("PUT", other, json={"policy": "ratio-ts", "overhead": 0.5})
+        made = served.ask("PUT", other, json={"policy": "kind-greedy", "overhead": 0.5})
         assert (made.status_code, made.json()["scheduler"], made.json()["overhead"]) == (200, "tö ols", 0.5)
-    differs = served.ask("PUT", other, json={"policy": "bts"})
+    differs = served.ask("PUT", other, json={"policy": "random-option"})
     assert (differs.status_code, differs.json()["title"]) == (422, "BadParameter")
     changed = served.ask("PATCH", other, json={"policy": "ratio-imed", "overhead": 1}).json()
     assert (changed["policy"], changed["overhead"]) == ("ratio-imed", 1.0)
@@ -325,16 +325,16 @@ def test_every_endpoint_asks_for_the_right_token(guarded: tuple[Served, dict[str
     served, tokens = guarded
     path = endpoint.path.format(scheduler="default", task="1")
 
-    def status(headers: dict[str, str]) -> int:
+    def status(headers: Any) -> int:
         body = {"json": {}} if endpoint.method != "GET" else {}
         return served.ask(endpoint.method, path, headers=headers, **body).status_code
 
-    wrong = [{}, bearer("ww_wrong"), bearer(tokens["revoked"]), {"authorization": "Basic eDp5"}, bearer("ü")]
-    wrong.append({"cookie": f"worthwhile={tokens['revoked']}"})
+    wrong: list[Any] = [{}, bearer("ww_wrong"), bearer(tokens["revoked"]), {"authorization": "Basic eDp5"}]
+    wrong += [{"authorization": b"Bearer \xfc"}, {"cookie": f"worthwhile={tokens['revoked']}"}]
     if endpoint.scope == "none":
         assert {status(headers) for headers in wrong} == {200}
         return
-    assert {status(headers) for headers in wrong[:4]} == {401}
+    assert {status(headers) for headers in wrong} == {401}
     small = next(scope for scope in ("read", "decide") if scope != endpoint.scope)
     assert status(bearer(tokens[small])) == 403
     assert status(bearer(tokens[endpoint.scope])) not in (401, 403)
