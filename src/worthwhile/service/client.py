@@ -19,7 +19,7 @@ from worthwhile.errors import BadParameter, Error, MissingExtra, Overloaded, Ser
 from worthwhile.live.explaining import Explanation, Summary, TaskLine
 from worthwhile.live.names import Option, not_negative, option_text
 from worthwhile.results import replace_file
-from worthwhile.scheduler import Task
+from worthwhile.scheduler import Task, task_number
 
 try:
     import httpx
@@ -62,7 +62,11 @@ class Client:
         except (httpx.InvalidURL, ValueError) as reason:
             raise BadParameter(f"url {url!r}: {reason}; write http://host:port") from None
         if policy is not None or overhead is not None:
-            self.send("PUT", "", {"policy": policy, "overhead": overhead})
+            try:
+                self.send("PUT", "", {"policy": policy, "overhead": overhead})
+            except BaseException:
+                self.close()
+                raise
 
     def send(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> bytes:
         """One request, again and again until there is an answer or patience ends."""
@@ -192,7 +196,7 @@ def wish(kind: str, options: Sequence[Option], key: str | None, lease: float | N
 
 
 def place(id: str | int) -> str:
-    return f"/tasks/{quote(str(id), safe='')}"
+    return f"/tasks/{task_number(id)}"
 
 
 def plain(option: Option) -> Any:

@@ -71,10 +71,12 @@ def is_loopback(host: str) -> bool:
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes any that is free."""
+    if not 0 <= port <= 65535:
+        raise BadParameter(f"cannot listen on port {port}; a port is a number from 0 to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING)
-    except (OSError, OverflowError) as reason:
+    except OSError as reason:
         raise BadParameter(f"cannot listen on {host}, port {port}: {reason}; give another --port or --host") from None
 
 

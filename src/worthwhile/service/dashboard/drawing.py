@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from worthwhile.reports import digits
 from worthwhile.service.messages import Point
 from worthwhile.service.overview import OptionView
 
@@ -80,13 +79,13 @@ def chart(points: Sequence[Point], width: float, height: float) -> Chart:
         return left + (right - left) * (reports / max(1, last))
 
     def y(value: float) -> float:
-        return bottom - (bottom - top) * min(1.0, max(0.0, (value - low) / (high - low)))
+        return bottom - (bottom - top) * min(2.0, max(-1.0, (value - low) / (high - low)))  # cut off when drawn
 
     ends = spread(
         [y(found) if found is not None else None for found in (last_of(points, "ratio"), last_of(points, "theta"))]
     )
     across = [Tick(x(one), f"{round(one):,}") for one in steps(0.0, float(last), 4 if width > 500 else 2) if one >= 1]
-    up = [Tick(y(one), digits(one)) for one in steps(low, high, 4)] if values else []
+    up = [Tick(y(one), f"{one:.6g}") for one in steps(low, high, 4)] if values else []
     ratio = line([(x(one.reports), y(one.ratio)) for one in points if one.ratio is not None], ends[0])
     theta = line([(x(one.reports), y(one.theta)) for one in points if one.theta is not None], ends[1])
     return Chart(width, height, left, right, top, bottom, across, up, ratio, theta)

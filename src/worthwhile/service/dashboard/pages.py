@@ -16,7 +16,7 @@ from msgspec import Meta
 from worthwhile import __version__
 from worthwhile.errors import AccessDenied, Error, UnknownScheduler
 from worthwhile.live.explaining import Explanation, TaskLine
-from worthwhile.reports import digits, percent
+from worthwhile.reports import percent, rounded
 from worthwhile.service.access import COOKIE
 from worthwhile.service.answering import Call, Endpoint, Reply
 from worthwhile.service.dashboard.drawing import INTERVAL, Chart, chart, intervals
@@ -67,7 +67,24 @@ def ago(moment: float) -> str:
 
 
 def number(value: float | None) -> str:
-    return "–" if value is None else digits(value)
+    """Four digits, or all of them before the point."""
+    if value is None:
+        return "–"
+    if value == 0.0:
+        return "0"
+    if 1000.0 <= abs(value) < 1e15:
+        text = f"{value:,.0f}"
+    elif value and not 1e-3 <= abs(value) < 1e15:
+        text = f"{value:.3g}"
+    else:
+        text = f"{value:#.4g}".rstrip(".")
+    return text.replace("-", "−")
+
+
+def give_or_take(value: float, error: float) -> tuple[str, str]:
+    """A score to the digits that its error leaves, and that error."""
+    score, margin = rounded(value, error)
+    return score.replace("-", "−"), margin
 
 
 def more(value: float | None) -> str:
@@ -82,7 +99,7 @@ templates = Environment(
 )
 templates.filters |= {"ago": ago, "number": number, "percent": percent, "shown": shown, "more": more}
 templates.globals |= {"version": __version__, "link": lambda text: quote(text, safe=""), "intervals": intervals}
-templates.globals["interval_width"] = INTERVAL
+templates.globals |= {"interval_width": INTERVAL, "give_or_take": give_or_take}
 
 Page = Callable[[Call], Awaitable[Reply]]
 
@@ -130,20 +147,30 @@ async def all_names(call: Call) -> list[str]:
 async def scheduler_page(call: Call, name: str, names: list[str]) -> Reply:
     desk = await call.service.desks.find(name)
     picture = await call.service.desks.read(draw, desk, call.query.kinds)
-    return render("scheduler.html", names=names, view=call.query, **picture._asdict())
+    return render("scheduler.html", names=names, view=call.query, address=address(call), **picture._asdict())
 
 
 @guarded
 async def live(call: Call) -> Reply:
     """What has changed on a scheduler's page since."""
     picture = await call.service.desks.read(draw, await call.desk(), call.query.kinds)
-    return render("sections.html", view=call.query, **picture._asdict())
+    return render("sections.html", view=call.query, address=address(call), **picture._asdict())
+
+
+def address(call: Call) -> str:
+    """Where this service is, as the browser sees it."""
+    scheme = "https" if behind_tls(call) else "http"
+    return f"{scheme}://{call.headers.get(b'host', b'localhost').decode('latin-1')}"
+
+
+def behind_tls(call: Call) -> bool:
+    return call.headers.get(b"x-forwarded-proto") == b"https"
 
 
 def draw(desk: Desk, kinds: int) -> Picture:
     found = overview(desk.scheduler, desk.chronicle, kinds, desk.refused)
     points = desk.chronicle.series(desk.scheduler, POINTS).points
-    return Picture(found, chart(points, 760, 250), chart(points, 350, 230), desk.scheduler.latest(RECENT))
+    return Picture(found, chart(points, 760, 380), chart(points, 350, 240), desk.scheduler.latest(RECENT))
 
 
 @guarded
@@ -165,7 +192,7 @@ async def static(call: Call) -> Reply:
 async def log_in(call: Call) -> Reply:
     """Keep a token in a cookie, for reading only, on this site only."""
     call.service.access.check({b"authorization": b"Bearer " + call.body.token.encode()}, "read", changes=False)
-    secure = "; Secure" if call.headers.get(b"x-forwarded-proto") == b"https" else ""
+    secure = "; Secure" if behind_tls(call) else ""
     cookie = f"{COOKIE}={quote(call.body.token)}; HttpOnly; SameSite=Strict; Path=/; Max-Age={YEAR}{secure}"
     return Reply(b"{}", b"application/json", headers=((b"set-cookie", cookie.encode()),))
 
