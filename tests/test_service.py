@@ -373,5 +373,3 @@ def test_the_description_names_every_endpoint(served: Served) -> None:
     ids = [one["operationId"] for methods in found["paths"].values() for one in methods.values()]
     assert len(set(ids)) == len(ids)
     assert found["components"]["schemas"]["Decide"]["additionalProperties"] is False
-
-

@@ -122,9 +122,11 @@ def test_nobody_there_is_an_error_once_patience_ends() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         began = time.monotonic()
-        with Client(f"http://127.0.0.1:{taken.getsockname()[1]}", patience=0.5) as client:
-            with pytest.raises(ServiceError, match="no answer"):
-                client.decide("a", [1])
+        with (
+            Client(f"http://127.0.0.1:{taken.getsockname()[1]}", patience=0.5) as client,
+            pytest.raises(ServiceError, match="no answer"),
+        ):
+            client.decide("a", [1])
         assert time.monotonic() - began < 5.0
 
 

@@ -67,7 +67,7 @@ class Endpoint(NamedTuple):
     query: type[msgspec.Struct] | None = None
     gives: Any = None
     status: int = 200
-    kind: str = "application/json"  # of the answer
+    kinds: tuple[str, ...] = ("application/json",)  # of the answer
 
 
 class Answer:

@@ -54,7 +54,7 @@ def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 def operation(one: Endpoint, schema: Any, components: dict[str, Any]) -> dict[str, Any]:
     """One method of one path."""
     answer: dict[str, Any] = {"description": "done"}
-    answer["content"] = {one.kind: {"schema": schema(one.gives)} if one.gives is not None else {}}
+    answer["content"] = {kind: {"schema": schema(one.gives)} if one.gives is not None else {} for kind in one.kinds}
     found: dict[str, Any] = {
         "summary": one.says,
         "description": f"Needs a token with the scope {one.scope}." if one.scope != "none" else "Open to all.",

@@ -26,6 +26,7 @@ from worthwhile.service.problems import problem_of
 
 ONE = "/v1/schedulers/{scheduler}"
 TASK = ONE + "/tasks/{task}"
+LOG = ("application/x-ndjson", "text/csv")
 
 
 def keyed(call: Call) -> str | None:
@@ -276,12 +277,12 @@ ENDPOINTS = (
     Endpoint("GET", ONE + "/summary", "read", summary, "How it stands", gives=Summary),
     Endpoint("GET", ONE + "/overview", "read", overviewed, "… for people", query=m.Kinds, gives=Overview),
     Endpoint("GET", ONE + "/series", "read", series, "The ratio over time", query=m.Points, gives=m.Series),
-    Endpoint("GET", ONE + "/export", "read", export, "The log", query=m.Format, kind="application/x-ndjson"),
+    Endpoint("GET", ONE + "/export", "read", export, "The log", query=m.Format, kinds=LOG),
     Endpoint("POST", ONE + "/retire", "admin", retire, "Never choose it again", m.Retire, gives=m.SchedulerFacts),
     Endpoint("POST", ONE + "/restore", "admin", restore, "Undo that", m.Retire, gives=m.SchedulerFacts),
     Endpoint("POST", ONE + "/announce", "admin", announce, "Number names", m.Announce, gives=m.SchedulerFacts),
     Endpoint("POST", ONE + "/rebuild", "admin", rebuild, "Replay the log", m.Nothing, gives=m.Rebuilt),
     Endpoint("GET", "/v1/health", "none", health, "Does it run?", gives=m.Health),
     Endpoint("GET", "/v1/ready", "none", ready, "Can it reach its store?", gives=m.Health),
-    Endpoint("GET", "/metrics", "read", metrics, "For Prometheus", kind="text/plain"),
+    Endpoint("GET", "/metrics", "read", metrics, "For Prometheus", kinds=("text/plain",)),
 )

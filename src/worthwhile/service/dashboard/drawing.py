@@ -70,7 +70,7 @@ def chart(points: Sequence[Point], width: float, height: float) -> Chart:
     values = [value for point in points for value in (point.ratio, point.theta) if value is not None]
     late = [value for point in points[len(points) // 10 :] for value in (point.ratio, point.theta) if value is not None]
     low, high = (min(late), max(late)) if late else (0.0, 1.0)
-    low, high = min(low, 0.0) if low < 0.3 * high else low, high
+    low = min(low, 0.0) if low < 0.3 * high else low
     room = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
     low, high = (low - room if low != 0.0 else low), high + room
     last = max((point.reports for point in points), default=1)

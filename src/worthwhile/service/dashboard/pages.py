@@ -12,7 +12,6 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Meta
 
-
 from worthwhile import __version__
 from worthwhile.errors import AccessDenied, Error, UnknownScheduler
 from worthwhile.live.explaining import Explanation, TaskLine
@@ -31,7 +30,9 @@ POINTS = 200
 YEAR = 365 * 24 * 3600  # seconds
 KINDS = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
 STATIC = {
-    one.name: one.read_bytes() for one in (files(__package__) / "static").iterdir() if one.name.rpartition(".")[2] in KINDS
+    one.name: one.read_bytes()
+    for one in (files(__package__) / "static").iterdir()
+    if one.name.rpartition(".")[2] in KINDS
 }
 
 
