@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from worthwhile import Scheduler
 from worthwhile.errors import BrokenRule
+from worthwhile.stores import open_store
 from worthwhile.stores.base import LogRow, Snapshot, TaskRow
 from worthwhile.stores.memory import MemoryStore
 from worthwhile.stores.schema import MIGRATIONS, VERSION, prepare, statements
@@ -92,3 +94,18 @@ def test_an_older_schema_is_brought_up_to_date_step_by_step(monkeypatch: pytest.
     prepare(VERSION + 2, done.append, {}, "here")
     assert done == []
     assert statements("a;\n b ;\n") == ["a", "b"]
+
+
+def test_a_store_of_version_1_gets_a_table_of_tokens_and_keeps_the_rest(durable: str) -> None:
+    with Scheduler(durable) as scheduler:
+        scheduler.decide("weather", [1, 5], key="before").report(0.5, 2.0)
+    store: Any = open_store(durable)
+    with store.transaction():
+        store.run("drop table tokens")
+        store.run("update worthwhile set version = 1")
+    store.close()
+    with Scheduler(durable) as scheduler:
+        assert scheduler.summary().ratio == 0.25
+        assert scheduler.decide("weather", [1, 5], key="before").id == "1"
+        with scheduler.store.transaction() as tx:
+            assert tx.tokens() == []

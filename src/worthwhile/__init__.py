@@ -3,7 +3,7 @@
 The flow is the paper's loop: tasks **arrive**, a policy **chooses** an option, **feedback** brings its reward and cost,
 the policy **learns**. Read `learning.py` and `decision.py` for the paper's two modules, `policies/dol_rm.py` for its
 algorithm, `policies/imed.py` for the default that needs no tuning, `loop.py` for one run and `simulator.py` for many.
-For real tasks, `scheduler.py` decides and takes reports, and `stores/` keeps them.
+For real tasks, `scheduler.py` decides and takes reports, `stores/` keeps them, and `service/` is both over HTTP.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ LAZY = {
     "Decision": "worthwhile.decision",
     "Rng": "worthwhile.coins",
     "Scheduler": "worthwhile.scheduler",
+    "Client": "worthwhile.service.client",
     "Task": "worthwhile.scheduler",
 }
 
@@ -46,6 +47,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Client",
     "Decision",
     "Environment",
     "Error",

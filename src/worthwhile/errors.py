@@ -6,11 +6,17 @@ Error
 │   ├── BadTable          a recorded table that cannot be replayed
 │   ├── BadParameter      a horizon, seed, delay or policy parameter out of range
 │   ├── BadTask           a task that cannot be decided: its kind, its options or its key
-│   └── BadFeedback       a reward or a cost that cannot be learned from
+│   ├── BadFeedback       a reward or a cost that cannot be learned from
+│   └── BadRequest        a request over HTTP that cannot be read
 ├── UnknownTask           no task of that number in this scheduler
 ├── AlreadyReported       a second report with other values
 ├── AlreadyCancelled      a report for a task that was withdrawn
 ├── StoreError            a store that cannot be reached, read or written
+│   └── UnknownScheduler  no scheduler of that name in the store
+├── AccessDenied          no token, or one that is not known or was revoked
+│   └── NotAllowed        a token without the scope that a request needs
+├── ServiceError          a service that cannot be reached, or gives no answer
+│   └── Overloaded        a service with more to do than it can keep up with
 ├── UnknownPolicy         no policy of that name, or nothing at that import path
 ├── CannotCompile         a policy or world that numba cannot turn into machine code
 ├── MissingExtra          an optional dependency that this feature needs
@@ -52,6 +58,10 @@ class BadFeedback(BadInput):
     """A reward or a cost that cannot be learned from."""
 
 
+class BadRequest(BadInput):
+    """A request over HTTP that cannot be read: its JSON, its fields, its size or its content type."""
+
+
 class UnknownTask(Error):
     """No task of that number in this scheduler."""
 
@@ -66,6 +76,26 @@ class AlreadyCancelled(Error):
 
 class StoreError(Error):
     """A store that cannot be reached, read or written; nothing of what was asked is acknowledged."""
+
+
+class UnknownScheduler(StoreError):
+    """No scheduler of that name in the store."""
+
+
+class AccessDenied(Error):
+    """No token, or one that is not known or was revoked."""
+
+
+class NotAllowed(AccessDenied):
+    """A token without the scope that a request needs."""
+
+
+class ServiceError(Error):
+    """A service that cannot be reached, or gives no answer; whether it did what was asked is not known."""
+
+
+class Overloaded(ServiceError):
+    """A service with more to do than it can keep up with; what was asked can be asked again."""
 
 
 class UnknownPolicy(Error):

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from worthwhile.errors import BadFeedback, BadParameter, StoreError, UnknownTask
+from worthwhile.errors import BadFeedback, BadParameter, StoreError, UnknownScheduler, UnknownTask
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import Fold
@@ -26,7 +26,7 @@ from worthwhile.live.names import Option, check_text, not_negative, option_text
 from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
 from worthwhile.live.turns import Request, Turns
 from worthwhile.policies import DEFAULT, Policy, check_parameters
-from worthwhile.stores import Store, open_store
+from worthwhile.stores import Store, open_store, without_password
 from worthwhile.stores.base import LogRow, NameRow, TaskRow
 
 LEASE = 3600.0  # seconds
@@ -35,11 +35,21 @@ WORTH_SAVING = 1000  # entries of the log
 ABANDONED: list[Store] = []  # a forked process must not even close what its parent uses
 
 
+class Feedback(Protocol):
+    """Where a task's reports go: a scheduler in this process, or a client of one elsewhere."""
+
+    def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None: ...
+
+    def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None: ...
+
+    def cancel(self, id: str | int) -> None: ...
+
+
 class Task:
     """A task and the option chosen for it. As a context manager it reports by itself, with the time as its cost."""
 
-    def __init__(self, scheduler: Scheduler, row: TaskRow, kind: str, option: Option) -> None:
-        self.scheduler, self.id, self.kind, self.option = scheduler, str(row.task), kind, option
+    def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option) -> None:
+        self.scheduler, self.id, self.kind, self.option = scheduler, id, kind, option
         self.reward: float | None = None
         self.cost: float | None = None
         self.began = time.perf_counter()  # never goes back, unlike the time of day
@@ -122,7 +132,8 @@ class Scheduler:
             header = tx.open(self.name)
             if header is None and not create:
                 there = ", ".join(tx.schedulers()) or "none"
-                raise StoreError(f"no scheduler {self.name!r} in {self.url}; there are: {there}")
+                where = without_password(self.url or "memory")
+                raise UnknownScheduler(f"no scheduler {self.name!r} in {where}; there are: {there}")
             if header is None:
                 text = self.described(DEFAULT if policy is None else policy, ())
                 extra = 0.0 if overhead is None else not_negative("overhead", overhead)
@@ -163,11 +174,20 @@ class Scheduler:
         kind: str | None = None,
     ) -> Any:
         """Have something done in a transaction, together with what other threads ask for."""
+        self.notice_fork()
+        return self.turns.ask(Request(action, task, key, kind))
+
+    def ask_all(self, requests: Sequence[Request]) -> None:
+        """Have several things done in one transaction; each request gets its own answer or reason."""
+        self.notice_fork()
+        self.turns.ask_all(requests)
+
+    def notice_fork(self) -> None:
+        """A forked process opens a store of its own."""
         if os.getpid() != self.pid:
             ABANDONED.append(self.store)
             self.store = open_store(self.url)
             self.start()
-        return self.turns.ask(Request(action, task, key, kind))
 
     def work(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
@@ -199,6 +219,14 @@ class Scheduler:
         self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
+        self.notice_fork()
+        task: Task = self.turns.ask(self.deciding(kind, options, key, lease))
+        return task
+
+    def deciding(
+        self, kind: str, options: Sequence[Option], key: str | None = None, lease: float | None = None
+    ) -> Request:
+        """What `decide` asks for, to be asked together with other things by `ask_all`."""
         if key is not None:
             check_text("key", key)
         seconds = self.lease if lease is None else not_negative("lease", lease)
@@ -207,10 +235,9 @@ class Scheduler:
 
         def decided(batch: Batch) -> Task:
             row = batch.decide(kind, options, key, seconds)
-            return Task(self, row, kind, batch.mirror.option(row.option))
+            return Task(self, str(row.task), kind, batch.mirror.option(row.option))
 
-        task: Task = self.ask(decided, None, key, kind)
-        return task
+        return Request(decided, None, key, kind)
 
     def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
@@ -218,18 +245,18 @@ class Scheduler:
 
     def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None:
         """What came of a task. The same report again changes nothing; another one is refused."""
-        number = task_number(id)
-        self.ask(lambda batch: batch.report(number, reward, cost), number)
+        self.notice_fork()
+        self.turns.ask(reporting(id, reward, cost))
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
-        number = task_number(id)
-        self.ask(lambda batch: batch.observe(number, option, reward, cost), number)
+        self.notice_fork()
+        self.turns.ask(observing(id, option, reward, cost))
 
     def cancel(self, id: str | int) -> None:
         """The task will not report; it no longer counts as running."""
-        number = task_number(id)
-        self.ask(lambda batch: batch.cancel(number), number)
+        self.notice_fork()
+        self.turns.ask(cancelling(id))
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""
@@ -335,6 +362,24 @@ class Scheduler:
 
     def __exit__(self, *reason: object) -> None:
         self.close()
+
+
+def reporting(id: str | int, reward: float | None, cost: float | None) -> Request:
+    """What `Scheduler.report` asks for."""
+    number = task_number(id)
+    return Request(lambda batch: batch.report(number, reward, cost), number)
+
+
+def observing(id: str | int, option: Option, reward: float, cost: float) -> Request:
+    """What `Scheduler.observe` asks for."""
+    number = task_number(id)
+    return Request(lambda batch: batch.observe(number, option, reward, cost), number)
+
+
+def cancelling(id: str | int) -> Request:
+    """What `Scheduler.cancel` asks for."""
+    number = task_number(id)
+    return Request(lambda batch: batch.cancel(number), number)
 
 
 def save_if_worth_it(batch: Batch) -> None:

@@ -27,6 +27,7 @@ class OptionSummary:
     mean_cost: float | None
     observed: int
     running: int
+    expired: int  # neither reported nor cancelled by the end of the lease
     retired: bool
 
 
@@ -38,6 +39,7 @@ class KindSummary:
     reports: int
     ratio: float | None
     running: int
+    expired: int
     options: list[OptionSummary]
 
 
@@ -51,6 +53,7 @@ class Summary:
     tasks: int
     reports: int
     running: int
+    expired: int
     reward: float
     cost: float
     ratio: float | None
@@ -125,6 +128,9 @@ def summary(name: str, batch: Batch) -> Summary:
     running = np.zeros(fold.size, np.int64)
     for kind, option, count in batch.tx.running(mirror.id, list(kinds), batch.header.now):
         running[kind, option] = count
+    expired = np.zeros(fold.size, np.int64)
+    for kind, option, count in batch.tx.expired(mirror.id, batch.header.now):
+        expired[kind, option] = count
     reward, cost = float(tally.reward.sum()), float(tally.cost.sum())
     return Summary(
         name,
@@ -133,21 +139,22 @@ def summary(name: str, batch: Batch) -> Summary:
         batch.header.tasks,
         int(tally.pulls.sum()),
         int(running.sum()),
+        int(expired.sum()),
         reward,
         cost,
         quotient(reward, cost),
         fold.ratio,
-        [kind_summary(mirror, kind, running) for kind in kinds],
+        [kind_summary(mirror, kind, running, expired) for kind in kinds],
         fold.bad,
         list(fold.set_aside),
     )
 
 
-def kind_summary(mirror: Mirror, kind: int, running: Any) -> KindSummary:
+def kind_summary(mirror: Mirror, kind: int, running: Any, expired: Any) -> KindSummary:
     tally, name = mirror.fold.state.tally, mirror.kinds.texts[kind]
     retired = {option for one, option in mirror.settings.retired if one in (None, name)}
     reports, options = tally.pulls[kind].sum(), []
-    for option in np.flatnonzero(tally.pulls[kind] + tally.observed[kind] + running[kind]).tolist():
+    for option in np.flatnonzero(tally.pulls[kind] + tally.observed[kind] + running[kind] + expired[kind]).tolist():
         pulls, where = tally.pulls[kind, option], (kind, option)
         options.append(
             OptionSummary(
@@ -158,11 +165,12 @@ def kind_summary(mirror: Mirror, kind: int, running: Any) -> KindSummary:
                 quotient(tally.cost[where], pulls),
                 int(tally.observed[where]),
                 int(running[where]),
+                int(expired[where]),
                 mirror.options.texts[option] in retired,
             )
         )
     ratio = quotient(tally.reward[kind].sum(), tally.cost[kind].sum())
-    return KindSummary(name, int(reports), ratio, int(running[kind].sum()), options)
+    return KindSummary(name, int(reports), ratio, int(running[kind].sum()), int(expired[kind].sum()), options)
 
 
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 from worthwhile.errors import BadParameter
 from worthwhile.stores.base import Store
 from worthwhile.stores.memory import MemoryStore
+from worthwhile.stores.schema import without_password
 
 FORMS = "write sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@host/database or memory://"
 
@@ -36,4 +37,4 @@ def open_store(url: str | None = None, create: bool = True) -> Store:
     return SqliteStore(path, synchronous, create)
 
 
-__all__ = ["MemoryStore", "Store", "open_store"]
+__all__ = ["MemoryStore", "Store", "open_store", "without_password"]

@@ -85,6 +85,16 @@ class Snapshot(NamedTuple):
     set_aside: str  # JSON: bad entries and why
 
 
+class TokenRow(NamedTuple):
+    """Who may use a service on this store: never the token itself, only its hash."""
+
+    hash: str
+    name: str
+    scopes: str  # decide,report
+    created: float
+    revoked: float | None = None
+
+
 class Transaction(Protocol):
     """All or nothing. Between `open` and the commit, nobody else can open the same scheduler."""
 
@@ -108,6 +118,9 @@ class Transaction(Protocol):
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
         """(kind, option, tasks) of those neither reported nor cancelled whose lease ends after `now`."""
+
+    def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
+        """(kind, option, tasks) of those neither reported nor cancelled whose lease has ended by `now`."""
 
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         """Tasks by number."""
@@ -139,6 +152,15 @@ class Transaction(Protocol):
 
     def save(self, id: int, snapshot: Snapshot) -> None:
         """Replace the snapshot."""
+
+    def tokens(self) -> list[TokenRow]:
+        """All tokens, revoked ones too, oldest first."""
+
+    def add_token(self, token: TokenRow) -> None:
+        """Keep a new token; its name is not used yet."""
+
+    def revoke_token(self, name: str, now: float) -> None:
+        """Let a token be of no use from now on."""
 
 
 class Store(Protocol):

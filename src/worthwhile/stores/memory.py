@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow
+from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
 
 
 class Kept:
@@ -29,6 +29,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.by_name: dict[str, Kept] = {}
         self.by_id: list[Kept] = []
+        self.kept_tokens: dict[str, TokenRow] = {}
         self.lock = threading.Lock()
         self.undo: list[Callable[[], object]] = []
 
@@ -89,6 +90,14 @@ class MemoryStore:
                     counts[kind, row.option] = counts.get((kind, row.option), 0) + 1
         return [(*where, count) for where, count in counts.items()] if counts else []
 
+    def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
+        counts: dict[tuple[int, int], int] = {}
+        for kind, tasks in self.by_id[id].running.items():
+            for row in tasks.values():
+                if row.lease_end <= now:
+                    counts[kind, row.option] = counts.get((kind, row.option), 0) + 1
+        return [(*where, count) for where, count in sorted(counts.items())]
+
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         tasks = self.by_id[id].tasks
         return [tasks[number] for number in numbers if number in tasks]
@@ -146,6 +155,22 @@ class MemoryStore:
         before = kept.snapshot
         kept.snapshot = snapshot
         self.undo.append(lambda: setattr(kept, "snapshot", before))
+
+    def tokens(self) -> list[TokenRow]:
+        return list(self.kept_tokens.values())
+
+    def add_token(self, token: TokenRow) -> None:
+        self.put_token(token.name, token)
+
+    def revoke_token(self, name: str, now: float) -> None:
+        before = self.kept_tokens.get(name)
+        if before is not None and before.revoked is None:
+            self.put_token(name, before._replace(revoked=now))
+
+    def put_token(self, name: str, token: TokenRow) -> None:
+        before = dict(self.kept_tokens)
+        self.kept_tokens[name] = token
+        self.undo.append(lambda: setattr(self, "kept_tokens", before))
 
 
 def put(kept: Kept, row: TaskRow) -> None:

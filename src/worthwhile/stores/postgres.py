@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from worthwhile.errors import MissingExtra, StoreError
-from worthwhile.stores.schema import prepare
+from worthwhile.stores.schema import prepare, without_password
 from worthwhile.stores.sql import SqlTransaction
 
 try:
@@ -114,12 +114,6 @@ def connect(url: str, patience: float) -> psycopg.Connection[Any]:
             if time.monotonic() > until:
                 raise
             time.sleep(0.1)
-
-
-def without_password(url: str) -> str:
-    """The address, fit to be shown."""
-    before, found, after = url.rpartition("@")
-    return f"{before.split('://')[0]}://…@{after}" if found else url
 
 
 @contextmanager

@@ -7,10 +7,20 @@ from typing import Any
 
 from worthwhile.errors import StoreError
 
-VERSION = 1
+VERSION = 2
 
 # `{bytes}` and `{identity}` are the two words in which the dialects differ
-TABLES = """
+TOKENS = """
+create table tokens (
+  hash text primary key,
+  name text not null unique,
+  scopes text not null,
+  created double precision not null,
+  revoked double precision
+)
+"""
+TABLES = (
+    """
 create table schedulers (
   id {identity},
   name text not null unique,
@@ -77,10 +87,12 @@ create table snapshots (
   options bigint not null,
   state {bytes} not null,
   set_aside text not null
-)
+);
 """
+    + TOKENS
+)
 
-MIGRATIONS: dict[int, str] = {}  # version → the statements that lead from it to the next
+MIGRATIONS = {1: TOKENS}  # version → the statements that lead from it to the next
 
 
 def statements(text: str) -> list[str]:
@@ -103,3 +115,9 @@ def prepare(version: int | None, run: Callable[[str], Any], words: dict[str, str
         todo += [f"update worthwhile set version = {VERSION}"] if todo else []
     for one in todo:
         run(one)
+
+
+def without_password(url: str) -> str:
+    """A store's address, fit to be shown."""
+    before, found, after = url.rpartition("@")
+    return f"{before.split('://')[0]}://…@{after}" if found else url

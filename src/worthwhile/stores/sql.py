@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow
+from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
 
 AT_ONCE = 500  # values in one list
 
@@ -23,6 +23,9 @@ NAMES = f"select {columns(NameRow)} from names where scheduler = ? and place > ?
 RUNNING = """select kind, option, count(*) from tasks
   where scheduler = ? and kind in ({list}) and lease_end > ? and report is null and cancelled = 0
   group by kind, option"""
+EXPIRED = """select kind, option, count(*) from tasks
+  where scheduler = ? and lease_end <= ? and report is null and cancelled = 0
+  group by kind, option order by kind, option"""
 TASKS = f"select {columns(TaskRow)} from tasks where scheduler = ? and task in ({{list}})"
 KEYED = f"select {columns(TaskRow)} from tasks where scheduler = ? and key in ({{list}})"
 LATEST = f"select {columns(TaskRow)} from tasks where scheduler = ? order by task desc limit ?"
@@ -38,6 +41,9 @@ COUNT = "update schedulers set names = names + ?, tasks = tasks + ?, reports = r
 CREATE = "insert into schedulers (name, key, settings) values (?, ?, ?) on conflict (name) do nothing"
 CHANGE = "update schedulers set settings = ?, generation = generation + 1 where id = ?"
 FORGET = "delete from snapshots where scheduler = ?"
+TOKENS = f"select {columns(TokenRow)} from tokens order by created, name"
+ADD_TOKEN = f"insert into tokens ({columns(TokenRow)}) values ({marks(5)})"
+REVOKE_TOKEN = "update tokens set revoked = ? where name = ? and revoked is null"
 SAVE = f"insert into snapshots (scheduler, {columns(Snapshot)}) values ({marks(7)})"
 
 
@@ -84,6 +90,9 @@ class SqlTransaction(ABC):
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
         return self.listed(RUNNING, (id,), kinds, (now,))
 
+    def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
+        return [(kind, option, count) for kind, option, count in self.query(EXPIRED, (id, now))]
+
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         return [TaskRow._make(row) for row in self.listed(TASKS, (id,), numbers)]
 
@@ -123,3 +132,12 @@ class SqlTransaction(ABC):
     def save(self, id: int, snapshot: Snapshot) -> None:
         self.write(FORGET, [(id,)])
         self.write(SAVE, [(id, *snapshot)])
+
+    def tokens(self) -> list[TokenRow]:
+        return [TokenRow._make(row) for row in self.query(TOKENS)]
+
+    def add_token(self, token: TokenRow) -> None:
+        self.write(ADD_TOKEN, [token])
+
+    def revoke_token(self, name: str, now: float) -> None:
+        self.write(REVOKE_TOKEN, [(now, name)])

@@ -9,7 +9,7 @@ from typing import Any
 
 from worthwhile.errors import BrokenRule
 from worthwhile.stores import open_store
-from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, Store, TaskRow, Transaction
+from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, Store, TaskRow, TokenRow, Transaction
 from worthwhile.testing.rules import ALONE, ASKED, KEPT, ONCE, RUNNING, UNDONE, broken
 
 NAME = 'it\'s a "check"; ü'
@@ -28,6 +28,7 @@ LOG = [
 ]
 CHANGED = [TASKS[3]._replace(reward=1e100, cost=1e-100, report=1), TASKS[4]._replace(cancelled=1)]
 SNAPSHOT = Snapshot(2, 1, 8, 8, bytes(range(256)), "[]")
+TOKENS = [TokenRow("a1", "it's mine", "read", 1.5), TokenRow("b2", "other", "decide,report", 2.5)]
 THREADS, TURNS = 4, 10
 
 
@@ -46,6 +47,7 @@ def check_store(store: str | Callable[[], Store]) -> None:
     check_rows(other)
     check_undoing(first)
     check_running(first)
+    check_tokens(first, other)
     check_turns(first, again)
     for each in (other, first):
         each.close()
@@ -145,6 +147,20 @@ def check_running(store: Store) -> None:
         expect(store, RUNNING, sorted(tx.running(id, [0, 1, 7], 9e8)), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
         expect(store, RUNNING, sorted(tx.running(id, [0], 1.5e9)), [(0, 2, 1)])
         expect(store, RUNNING, tx.running(id, [0, 1], 3e9), [])
+        expect(store, RUNNING, (tx.expired(id, 9e8), tx.expired(id, 1.5e9)), ([], [(0, 0, 1)]))
+        expect(store, RUNNING, tx.expired(id, 3e9), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
+
+
+def check_tokens(store: Store, other: Store) -> None:
+    """Tokens are kept, and revoked once."""
+    with store.transaction() as tx:
+        expect(store, ASKED, tx.tokens(), [])
+        for token in TOKENS:
+            tx.add_token(token)
+        for now in (7.5, 8.5):
+            tx.revoke_token("other", now)
+    with other.transaction() as tx:
+        expect(store, KEPT, tx.tokens(), [TOKENS[0], TOKENS[1]._replace(revoked=7.5)])
 
 
 def check_turns(store: Store, again: Callable[[], Store]) -> None:

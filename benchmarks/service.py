@@ -1,0 +1,172 @@
+"""Load on the service, as ratios within one run: against requests that do nothing, of the same framework and server.
+
+It needs wrk (Debian: apt-get install wrk). The server has one core, wrk another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import psutil
+
+from table import Report
+
+PORT = 8137
+CONNECTIONS = 64
+HEADERS = 'wrk.method = "POST"; wrk.headers["content-type"] = "application/json"\n'
+ONE = "/v1/schedulers/default"
+
+NOTHING_APP = """
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+async def nothing(request):
+    await request.body()
+    return Response(b"{}", media_type="application/json")
+
+app = Starlette(routes=[Route("/nothing", nothing, methods=["POST"])])
+"""
+NOTHING = HEADERS + """
+function request() return wrk.format("POST", "/nothing", nil, '{"kind": "kind 1", "options": [1, 5, 10, 15, 20]}') end
+"""
+PAIRS = HEADERS + f"""
+local waiting = {{}}
+local count = 0
+function request()
+  local id = table.remove(waiting, 1)
+  if id then return wrk.format("POST", "{ONE}/tasks/" .. id .. "/report", nil, '{{"reward": 0.5, "cost": 2.5}}') end
+  count = count + 1
+  return wrk.format("POST", "{ONE}/tasks", nil, '{{"kind": "kind ' .. count % 3 .. '", "options": [1, 5, 10, 15, 20]}}')
+end
+function response(status, headers, body)
+  local id = string.match(body, '"task":"(%d+)"')
+  if id then waiting[#waiting + 1] = id end
+end
+"""
+BATCHES = HEADERS + f"""
+local one = '{{"kind": "kind 1", "options": [1, 5, 10, 15, 20]}}'
+local tasks = '{{"tasks": [' .. string.rep(one .. ",", 99) .. one .. "]}}"
+local waiting = {{}}
+function request()
+  local reports = table.remove(waiting, 1)
+  if reports then return wrk.format("POST", "{ONE}/reports", nil, '{{"reports": [' .. reports .. "]}}") end
+  return wrk.format("POST", "{ONE}/decide", nil, tasks)
+end
+function response(status, headers, body)
+  local reports = {{}}
+  for id in string.gmatch(body, '"task":"(%d+)"') do
+    reports[#reports + 1] = '{{"task": "' .. id .. '", "reward": 0.5, "cost": 2.5}}'
+  end
+  if #reports > 0 then waiting[#waiting + 1] = table.concat(reports, ",") end
+end
+"""
+UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+class Load(NamedTuple):
+    """What wrk saw: requests per second, and percentiles in milliseconds."""
+
+    rate: float
+    median: float
+    worst: float  # 99 of 100 are below
+
+
+def on_core(core: int, command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    """A process with a core of its own."""
+    started = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    os.sched_setaffinity(started.pid, {core})
+    return started
+
+
+def wait_for(path: str) -> None:
+    until = time.monotonic() + 60
+    while True:
+        try:
+            httpx.get(f"http://127.0.0.1:{PORT}{path}")
+            return
+        except httpx.TransportError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
+def load(core: int, folder: Path, script: str, seconds: int, connections: int = CONNECTIONS) -> Load:
+    """wrk with a script."""
+    (folder / "load.lua").write_text(script, encoding="utf-8")
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", "load.lua", f"http://127.0.0.1:{PORT}"]
+    text = subprocess.run(
+        ["taskset", "-c", str(core), *command], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
+    if refused:
+        sys.exit(f"{refused[1]} requests were refused:\n{text}")
+    found = {
+        share: float(value) * UNITS[unit] for share, value, unit in re.findall(r"(50|99)%\s+([\d.]+)(us|ms|s)", text)
+    }
+    rate = re.search(r"Requests/sec:\s+([\d.]+)", text)
+    assert rate is not None
+    return Load(float(rate[1]), found["50"], found["99"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--engine", default="compiled")
+    parser.add_argument("--no-fail", action="store_true", help="a missed limit is no failure")
+    arguments = parser.parse_args()
+    if shutil.which("wrk") is None:
+        sys.exit("no wrk; install it: apt-get install wrk")
+    cores = sorted(os.sched_getaffinity(0))
+    server_core, load_core = cores[0], cores[-1]
+    report = Report()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "nothing.py").write_text(NOTHING_APP, encoding="utf-8")
+        server = [sys.executable, "-m", "uvicorn", "nothing:app", "--port", str(PORT), "--log-level", "error"]
+        nothing = on_core(server_core, [*server, "--no-access-log"], folder)
+        wait_for("/nothing")
+        base = load(load_core, folder, NOTHING, arguments.seconds)
+        nothing.terminate()
+        nothing.wait()
+        pairs_of_nothing = base.rate / 2
+        report.note("do-nothing requests, two at a time", f"{pairs_of_nothing:,.0f}/s")
+
+        command = [sys.executable, "-m", "worthwhile", "serve", "--store", "load.db", "--port", str(PORT)]
+        service = on_core(server_core, [*command, "--engine", arguments.engine, "--no-access-log"], folder)
+        wait_for("/v1/health")
+        load(load_core, folder, PAIRS, 2)
+        memory = psutil.Process(service.pid).memory_info().rss
+        single = load(load_core, folder, PAIRS, arguments.seconds)
+        alone = load(load_core, folder, PAIRS, max(2, arguments.seconds // 3), connections=1)
+        batches = load(load_core, folder, BATCHES, arguments.seconds)
+        grown = psutil.Process(service.pid).memory_info().rss - memory
+        tasks = httpx.get(f"http://127.0.0.1:{PORT}{ONE}").json()["tasks"]
+        service.terminate()
+        service.wait()
+
+        pairs = single.rate / 2
+        report.note("durable decide + report", f"{pairs:,.0f}/s")
+        report.at_least("  of the do-nothing pairs", pairs / pairs_of_nothing, 0.3, "×")
+        report.note("  half of the answers within", f"{single.median:.2f} ms")
+        report.at_most("  the slowest of 100, of the median", single.worst / single.median, 10, "×")
+        report.note("  one connection alone", f"{alone.rate / 2:,.0f}/s")
+        report.note("batches of 100 decide + report", f"{50 * batches.rate:,.0f}/s")
+        report.at_least("  of single pairs", 50 * batches.rate / pairs, 5, "×")
+        report.note(f"memory, more after {tasks:,} tasks", f"{grown / 2**20:.1f} MiB")
+    missed = report.close()
+    return 0 if arguments.no_fail else min(missed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""The commands of the service: run it, and say who may use it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+from worthwhile.cli_arguments import whole
+from worthwhile.errors import BadParameter
+from worthwhile.loop import ENGINES
+from worthwhile.reports import table
+
+Show = Callable[[dict[str, Any], str, bool], None]
+
+SERVE = """\
+Everything under http://127.0.0.1:8080: the dashboard at /, the API at /v1, its description at /docs. Another address
+than this machine's own is refused until there is a token. SIGTERM and Ctrl-C finish what has begun.
+
+examples:
+  worthwhile serve
+  worthwhile serve --store postgresql://user@host/database --host 0.0.0.0 --port 80
+"""
+TOKEN = """\
+A token is shown once, when it is created; the store keeps only its hash. Scopes: decide, report, read, and admin, which
+may do everything. A running service notices within two seconds.
+
+examples:
+  worthwhile token create tasks.db workers --scope decide --scope report
+  worthwhile token list tasks.db
+  worthwhile token revoke tasks.db workers
+"""
+ACTIONS = ("create", "list", "revoke")
+
+
+def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
+    """serve and token."""
+    one = commands.add_parser("serve", help="schedulers over HTTP, with a dashboard", epilog=SERVE, **settings)
+    one.add_argument("--store", default="worthwhile.db", help="a SQLite file or postgresql://… (worthwhile.db)")
+    one.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    one.add_argument("--port", type=whole, default=8080, metavar="N", help="(8080)")
+    one.add_argument("--engine", choices=ENGINES, default="python", help="compiled needs the extra fast (python)")
+    one.add_argument(
+        "--patience", type=float, default=10.0, metavar="SECONDS", help="until a client is told to come back (10)"
+    )
+    one.add_argument("--access-log", action=argparse.BooleanOptionalAction, default=True, help="a line per request")
+    one.set_defaults(run=run_serve)
+
+    one = commands.add_parser("token", help="who may use the service", epilog=TOKEN, **settings)
+    one.add_argument("action", choices=ACTIONS)
+    one.add_argument("store", metavar="STORE", help="as for serve")
+    one.add_argument("name", nargs="?", help="of the token")
+    one.add_argument("--scope", action="append", default=[], help="decide, report, read or admin; repeatable")
+    one.set_defaults(run=lambda arguments: run_token(arguments, show))
+
+
+def run_serve(arguments: argparse.Namespace) -> int:
+    """worthwhile serve"""
+    from worthwhile.service.running import serve  # needs the extra
+
+    if not 0.0 < arguments.patience < 3600.0:
+        raise BadParameter(f"--patience {arguments.patience:g}: it must be above 0 and below 3600 seconds")
+    serve(arguments.store, arguments.host, arguments.port, arguments.engine, arguments.patience, arguments.access_log)
+    return 0
+
+
+def run_token(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile token"""
+    from worthwhile.service import access
+    from worthwhile.stores import open_store
+
+    if (arguments.name is None) != (arguments.action == "list"):
+        asked = "takes no name" if arguments.action == "list" else "needs the token's name"
+        raise BadParameter(f"worthwhile token {arguments.action} {asked}")
+    store = open_store(arguments.store, create=arguments.action == "create")
+    try:
+        if arguments.action == "create":
+            token = access.create_token(store, arguments.name, arguments.scope)
+            show({"name": arguments.name, "token": token}, token, arguments.json)
+        elif arguments.action == "revoke":
+            access.revoke_token(store, arguments.name)
+            show({"revoked": arguments.name}, f"{arguments.name} is revoked", arguments.json)
+        else:
+            found = access.list_tokens(store)
+            facts = [
+                {"name": row.name, "scopes": row.scopes.split(","), "revoked": row.revoked is not None} for row in found
+            ]
+            rows = [[row.name, row.scopes, day(row.created), day(row.revoked)] for row in found]
+            text = table(["name", "scopes", "created", "revoked"], rows, left=(0, 1, 2, 3)) if rows else "no tokens"
+            show({"tokens": facts}, text, arguments.json)
+    finally:
+        store.close()
+    return 0
+
+
+def day(moment: float | None) -> str:
+    return "" if moment is None else time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment))

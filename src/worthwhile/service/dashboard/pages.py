@@ -1,0 +1,219 @@
+"""The pages: how a scheduler stands, why a task got its option, what the API takes, and where a token is entered."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from importlib.resources import files
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from msgspec import Meta
+
+from worthwhile import __version__
+from worthwhile.errors import AccessDenied, Error, UnknownScheduler
+from worthwhile.live.explaining import Explanation, TaskLine
+from worthwhile.reports import percent, rounded
+from worthwhile.service.access import COOKIE
+from worthwhile.service.answering import Call, Endpoint, Reply
+from worthwhile.service.dashboard.drawing import INTERVAL, Chart, chart, intervals
+from worthwhile.service.desk import Desk
+from worthwhile.service.messages import Message, Nothing, Text
+from worthwhile.service.overview import Overview, overview, shown
+from worthwhile.service.problems import NoSuchPlace, status_of
+
+HTML = b"text/html; charset=utf-8"
+RECENT = 15  # tasks
+POINTS = 200
+YEAR = 365 * 24 * 3600  # seconds
+KINDS = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
+STATIC = {
+    one.name: one.read_bytes()
+    for one in (files(__package__) / "static").iterdir()
+    if one.name.rpartition(".")[2] in KINDS
+}
+
+
+class View(Message):
+    """How much a page shows."""
+
+    kinds: Annotated[int, Meta(ge=1, le=1000)] = 10
+    options: Annotated[int, Meta(ge=1, le=1000)] = 8
+
+
+class Login(Message):
+    """A token, to be kept in a cookie that scripts cannot read."""
+
+    token: Text
+
+
+class Picture(NamedTuple):
+    """Everything on a scheduler's page."""
+
+    found: Overview
+    wide: Chart
+    narrow: Chart
+    recent: list[TaskLine]
+
+
+def ago(moment: float) -> str:
+    """How long since, in words."""
+    seconds = max(0.0, time.time() - moment)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"
+
+
+def number(value: float | None) -> str:
+    """Four digits, or all of them before the point."""
+    if value is None:
+        return "–"
+    if value == 0.0:
+        return "0"
+    if 1000.0 <= abs(value) < 1e15:
+        text = f"{value:,.0f}"
+    elif value and not 1e-3 <= abs(value) < 1e15:
+        text = f"{value:.3g}"
+    else:
+        text = f"{value:#.4g}".rstrip(".")
+    return text.replace("-", "−")
+
+
+def give_or_take(value: float, error: float) -> tuple[str, str]:
+    """A score to the digits that its error leaves, and that error."""
+    score, margin = rounded(value, error)
+    return score.replace("-", "−"), margin
+
+
+def more(value: float | None) -> str:
+    """An advantage in words."""
+    if value is None:
+        return ""
+    return "the same" if abs(value) < 0.0005 else f"{abs(value):.1%} {'more' if value > 0 else 'less'}"
+
+
+templates = Environment(
+    loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+templates.filters |= {"ago": ago, "number": number, "percent": percent, "shown": shown, "more": more}
+templates.globals |= {"version": __version__, "link": lambda text: quote(text, safe=""), "intervals": intervals}
+templates.globals |= {"interval_width": INTERVAL, "give_or_take": give_or_take}
+
+Page = Callable[[Call], Awaitable[Reply]]
+
+
+def render(template: str, status: int = 200, **given: Any) -> Reply:
+    return Reply(templates.get_template(template).render(**given).encode(), HTML, status)
+
+
+def guarded(page: Page) -> Page:
+    """People see a form for their token, or what is wrong, as a page."""
+
+    @wraps(page)
+    async def answer(call: Call) -> Reply:
+        try:
+            call.service.access.check(call.headers, "read", changes=False)
+            return await page(call)
+        except AccessDenied as reason:
+            return render("login.html", status_of(reason), reason=str(reason))
+        except Error as reason:
+            wait = ((b"retry-after", b"2"),) if status_of(reason) == 503 else ()
+            said = "The store cannot be reached at the moment." if wait else str(reason)
+            return render("error.html", status_of(reason), reason=said)._replace(headers=wait)
+
+    return answer
+
+
+@guarded
+async def home(call: Call) -> Reply:
+    """The first scheduler, or an invitation to make one."""
+    names = await all_names(call)
+    if not names:
+        raise UnknownScheduler("there is no scheduler in this store yet")
+    return await scheduler_page(call, "default" if "default" in names else names[0], names)
+
+
+@guarded
+async def scheduler(call: Call) -> Reply:
+    return await scheduler_page(call, call.names["scheduler"], await all_names(call))
+
+
+async def all_names(call: Call) -> list[str]:
+    return await call.service.desks.read(call.service.desks.names)
+
+
+async def scheduler_page(call: Call, name: str, names: list[str]) -> Reply:
+    desk = await call.service.desks.find(name)
+    picture = await call.service.desks.read(draw, desk, call.query.kinds)
+    return render("scheduler.html", names=names, view=call.query, address=address(call), **picture._asdict())
+
+
+@guarded
+async def live(call: Call) -> Reply:
+    """What has changed on a scheduler's page since."""
+    picture = await call.service.desks.read(draw, await call.desk(), call.query.kinds)
+    return render("sections.html", view=call.query, address=address(call), **picture._asdict())
+
+
+def address(call: Call) -> str:
+    """Where this service is, as the browser sees it."""
+    scheme = "https" if behind_tls(call) else "http"
+    return f"{scheme}://{call.headers.get(b'host', b'localhost').decode('latin-1')}"
+
+
+def behind_tls(call: Call) -> bool:
+    return call.headers.get(b"x-forwarded-proto") == b"https"
+
+
+def draw(desk: Desk, kinds: int) -> Picture:
+    found = overview(desk.scheduler, desk.chronicle, kinds, desk.refused)
+    points = desk.chronicle.series(desk.scheduler, POINTS).points
+    return Picture(found, chart(points, 760, 380), chart(points, 350, 240), desk.scheduler.latest(RECENT))
+
+
+@guarded
+async def why(call: Call) -> Reply:
+    desk = await call.desk()
+    found: Explanation = await call.service.desks.read(desk.scheduler.explain, call.names["task"])
+    [task] = await call.service.desks.read(desk.scheduler.tasks, [call.names["task"]])
+    return render("task.html", found=found, task=task, name=desk.scheduler.name)
+
+
+async def static(call: Call) -> Reply:
+    """Style sheets, scripts and the icon: these and no other files."""
+    name = call.names["file"]
+    if name not in STATIC:
+        raise NoSuchPlace(f"no file {name!r}; / is the dashboard, /docs the API", 404)
+    return Reply(STATIC[name], KINDS[name.rpartition(".")[2]])
+
+
+async def log_in(call: Call) -> Reply:
+    """Keep a token in a cookie, for reading only, on this site only."""
+    call.service.access.check({b"authorization": b"Bearer " + call.body.token.encode()}, "read", changes=False)
+    secure = "; Secure" if behind_tls(call) else ""
+    cookie = f"{COOKIE}={quote(call.body.token)}; HttpOnly; SameSite=Strict; Path=/; Max-Age={YEAR}{secure}"
+    return Reply(b"{}", b"application/json", headers=((b"set-cookie", cookie.encode()),))
+
+
+async def log_out(call: Call) -> Reply:
+    cookie = f"{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0"
+    return Reply(b"{}", b"application/json", headers=((b"set-cookie", cookie.encode()),))
+
+
+async def docs(call: Call) -> Reply:
+    return render("docs.html")
+
+
+PAGES = (
+    Endpoint("GET", "/", "none", home, "The dashboard", query=View),
+    Endpoint("GET", "/schedulers/{scheduler}", "none", scheduler, "A scheduler", query=View),
+    Endpoint("GET", "/schedulers/{scheduler}/live", "none", live, "Its sections", query=View),
+    Endpoint("GET", "/schedulers/{scheduler}/tasks/{task}", "none", why, "Why this option"),
+    Endpoint("GET", "/static/{file}", "none", static, "Style sheets and scripts"),
+    Endpoint("GET", "/docs", "none", docs, "The API for people"),
+    Endpoint("POST", "/login", "none", log_in, "Keep a token in a cookie", Login),
+    Endpoint("POST", "/logout", "none", log_out, "Forget it", Nothing),
+)

@@ -1,0 +1,13 @@
+// Sends the token; the answer keeps it in a cookie that scripts cannot read.
+"use strict";
+
+document.getElementById("login").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const answer = await fetch("/login", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ token: document.getElementById("token").value }),
+  });
+  if (answer.ok) return location.reload();
+  document.getElementById("reason").textContent = (await answer.json()).detail;
+});

@@ -1,0 +1,185 @@
+"""Between the event loop and the schedulers, which block: a queue and a thread for each scheduler.
+
+The thread hands over whatever has come in meanwhile as one batch, so that one transaction stores all of it. The queue
+is bounded: beyond it, clients are told to come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, TypeVar
+
+from worthwhile.errors import BadParameter, Error, Overloaded, StoreError, UnknownScheduler
+from worthwhile.live.names import check_text
+from worthwhile.live.turns import Request
+from worthwhile.scheduler import Scheduler
+from worthwhile.service.chronicle import Chronicle
+from worthwhile.stores import open_store
+from worthwhile.stores.base import TokenRow
+
+MOST_WAITING = 20_000  # decisions and reports of one scheduler
+MOST_READERS = 4  # threads that summarise and explain
+MOST_READS = 64  # waiting for them
+MOST_SCHEDULERS = 1000
+MOST_IN_BATCH = 2000
+
+Found = TypeVar("Found")
+
+
+class Job(NamedTuple):
+    """Requests of one caller, and whom to tell when they are done."""
+
+    requests: Sequence[Request]
+    done: asyncio.Future[None]
+
+
+class Wanted(NamedTuple):
+    """The settings of a scheduler that is to be made; with one that exists, they have to agree with it."""
+
+    policy: str | None = None
+    overhead: float | None = None
+    seed: int | None = None
+
+
+class Desk:
+    """One scheduler, its queue, its thread, and what can be told about its past."""
+
+    def __init__(self, scheduler: Scheduler, loop: asyncio.AbstractEventLoop) -> None:
+        self.scheduler, self.loop = scheduler, loop
+        self.chronicle = Chronicle()
+        self.jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self.waiting = 0
+        self.refused = 0  # reports, by this process
+        self.thread = threading.Thread(target=self.work, name=f"desk {scheduler.name}", daemon=True)
+        self.thread.start()
+
+    async def ask(self, requests: Sequence[Request], patience: float) -> None:
+        """Have them done together; returns when all are stored or refused."""
+        if self.waiting + len(requests) > MOST_WAITING:
+            raise Overloaded(f"{self.waiting} requests are waiting for scheduler {self.scheduler.name!r}; try again")
+        done: asyncio.Future[None] = self.loop.create_future()
+        self.waiting += len(requests)
+        self.jobs.put(Job(requests, done))
+        try:
+            async with asyncio.timeout(patience):
+                await done
+        except TimeoutError:
+            raise Overloaded(
+                f"no answer from the store within {patience:g} s; it may still be stored: "
+                "repeat it (a key or a report counts once)"
+            ) from None
+
+    def work(self) -> None:
+        """The thread: batch after batch, until a None comes."""
+        while (job := self.jobs.get()) is not None:
+            batch, last = [job], False
+            count = len(job.requests)
+            try:
+                while count < MOST_IN_BATCH:
+                    more = self.jobs.get_nowait()
+                    if more is None:
+                        last = True
+                        break
+                    batch.append(more)
+                    count += len(more.requests)
+            except Empty:
+                pass
+            self.scheduler.ask_all([request for one in batch for request in one.requests])
+            self.loop.call_soon_threadsafe(self.tell, batch)
+            if last:
+                return
+
+    def tell(self, batch: Sequence[Job]) -> None:
+        """Back in the event loop: wake those who wait."""
+        for requests, done in batch:
+            self.waiting -= len(requests)
+            if not done.done():
+                done.set_result(None)
+
+    def close(self) -> None:
+        """Do what is waiting, then let go of the store."""
+        self.jobs.put(None)
+        self.thread.join()
+        self.scheduler.close()
+
+
+class Desks:
+    """All schedulers of a store; each is opened when it is first asked for."""
+
+    def __init__(self, url: str, engine: str, patience: float) -> None:
+        self.url, self.engine, self.patience = url, engine, patience
+        self.store = open_store(url)
+        self.using_store = threading.Lock()
+        self.open: dict[str, Desk] = {}
+        self.opening = asyncio.Lock()
+        self.readers = ThreadPoolExecutor(MOST_READERS, "reader")
+        self.reading = 0
+
+    async def read(self, work: Callable[..., Found], *given: Any) -> Found:
+        """Something that takes its time, in a thread."""
+        if self.reading >= MOST_READS:
+            raise Overloaded(f"{self.reading} others are reading; try again")
+        self.reading += 1
+        try:
+            async with asyncio.timeout(self.patience):
+                return await asyncio.get_running_loop().run_in_executor(self.readers, work, *given)
+        except TimeoutError:
+            raise Overloaded(f"no answer from the store within {self.patience:g} s; try again") from None
+        finally:
+            self.reading -= 1
+
+    async def find(self, name: str) -> Desk:
+        """The desk of a scheduler that exists."""
+        return self.open.get(name) or await self.make(name)
+
+    async def make(self, name: str, wanted: Wanted | None = None) -> Desk:
+        """Open a scheduler; make it if that is wanted."""
+        check_text("scheduler", name, BadParameter)
+        async with self.opening:
+            known = self.open.get(name)
+            if known is not None:
+                if wanted is not None:
+                    given = wanted.policy, wanted.overhead
+                    await self.do(known, Request(lambda batch: known.scheduler.agree(batch, *given)))
+                return known
+            scheduler = await self.read(self.opened, name, wanted)
+            self.open[name] = Desk(scheduler, asyncio.get_running_loop())
+            return self.open[name]
+
+    def opened(self, name: str, wanted: Wanted | None) -> Scheduler:
+        if self.url == "memory://" and wanted is None:
+            raise UnknownScheduler(f"no scheduler {name!r}; there are: {', '.join(self.open) or 'none'}")
+        if wanted is not None and len(self.names()) >= MOST_SCHEDULERS and name not in self.names():
+            raise BadParameter(f"there are {MOST_SCHEDULERS} schedulers, as many as a service keeps; use one of them")
+        settings = Wanted() if wanted is None else wanted
+        return Scheduler(self.url, name, engine=self.engine, create=wanted is not None, **settings._asdict())
+
+    async def do(self, desk: Desk, request: Request) -> Any:
+        """One request; its answer, or its reason raised."""
+        await desk.ask([request], self.patience)
+        if request.reason is not None:
+            raise request.reason if isinstance(request.reason, Error) else StoreError(str(request.reason))
+        return request.answer
+
+    def names(self) -> list[str]:
+        """All schedulers of the store."""
+        if self.url == "memory://":
+            return sorted(self.open)
+        with self.using_store, self.store.transaction() as tx:
+            return tx.schedulers()
+
+    def tokens(self) -> list[TokenRow]:
+        """Who may use the service."""
+        with self.using_store, self.store.transaction() as tx:
+            return tx.tokens()
+
+    def close(self) -> None:
+        """Finish what is waiting, close everything."""
+        for desk in self.open.values():
+            desk.close()
+        self.readers.shutdown(wait=True)
+        self.store.close()

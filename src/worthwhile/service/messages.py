@@ -1,0 +1,226 @@
+"""What goes over the wire, checked when it is read: a field that nobody knows is an error."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from worthwhile.live.names import MOST_OPTIONS, Option
+
+MOST_AT_ONCE = 10_000  # tasks or reports in one request
+
+Text = Annotated[str, Meta(min_length=1, max_length=200)]
+Id = Annotated[str, Meta(min_length=1, max_length=20, description="a task's id, as `decide` gave it")]
+Number = float
+Count = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class Message(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Something that a client sends."""
+
+
+class Create(Message):
+    """A scheduler's settings when it is made; with one that exists, they have to agree with it."""
+
+    policy: Text | None = None
+    overhead: Number | None = None
+    seed: Annotated[int, Meta(ge=0, lt=2**62)] | None = None
+
+
+class Change(Message):
+    """Settings to go on with; what is left out stays."""
+
+    policy: Text | None = None
+    overhead: Number | None = None
+
+
+class Decide(Message):
+    """A task that has arrived. The same key gives the same task, however often it is asked."""
+
+    kind: Text
+    options: Annotated[list[Option], Meta(min_length=1, max_length=MOST_OPTIONS)]
+    key: Text | None = None
+    lease: Annotated[Number, Meta(description="seconds for which it counts as running")] | None = None
+
+
+class DecideMany(Message):
+    """Several tasks, decided in this order in one transaction."""
+
+    tasks: Annotated[list[Decide], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+class Report(Message):
+    """What came of a task: both at once, or one now and the other later."""
+
+    reward: Number | None = None
+    cost: Number | None = None
+
+
+class ReportOf(Message):
+    """One of several reports."""
+
+    task: Id
+    reward: Number | None = None
+    cost: Number | None = None
+
+
+class ReportMany(Message):
+    """Several reports, taken in this order in one transaction."""
+
+    reports: Annotated[list[ReportOf], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+class Observe(Message):
+    """What another option on offer would have brought."""
+
+    option: Option
+    reward: Number
+    cost: Number
+
+
+class Retire(Message):
+    """An option, for one kind or for all."""
+
+    option: Option
+    kind: Text | None = None
+
+
+class Announce(Message):
+    """Kinds and options, numbered in this order."""
+
+    kinds: Annotated[list[Text], Meta(max_length=MOST_AT_ONCE)] = field(default_factory=list)
+    options: Annotated[list[Option], Meta(max_length=MOST_AT_ONCE)] = field(default_factory=list)
+
+
+class Nothing(Message):
+    """An empty object."""
+
+
+class Latest(Message):
+    """How many of the latest tasks."""
+
+    count: Count = 20
+
+
+class Points(Message):
+    """How many points a curve has, at most."""
+
+    points: Annotated[int, Meta(ge=2, le=1000)] = 200
+
+
+class Kinds(Message):
+    """How many kinds, those with the most reports first."""
+
+    kinds: Count = 10
+
+
+class Format(Message):
+    """How the log is written."""
+
+    format: Annotated[str, Meta(pattern="^(jsonl|csv)$")] = "jsonl"
+
+
+class Problem(Struct, omit_defaults=True, kw_only=True):
+    """What went wrong, as application/problem+json; the title is the class in worthwhile.errors."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+class Decided(Struct):
+    """A task and the option chosen for it."""
+
+    task: str
+    kind: str
+    option: Option
+
+
+class DecidedOrNot(Struct, omit_defaults=True):
+    """One of several: the decision, or what was wrong."""
+
+    task: str | UnsetType = UNSET
+    kind: str | UnsetType = UNSET
+    option: Option | UnsetType = UNSET
+    problem: Problem | UnsetType = UNSET
+
+
+class DecidedMany(Struct):
+    """One answer per task, in the order asked."""
+
+    tasks: list[DecidedOrNot]
+
+
+class Taken(Struct):
+    """It is stored, and counts once."""
+
+    taken: int
+
+
+class ReportedMany(Struct):
+    """How many were taken, and what was wrong with the others."""
+
+    taken: int
+    refused: list[RefusedReport]
+
+
+class RefusedReport(Struct):
+    """A report that was not taken: its place in the request, from 0, and why."""
+
+    place: int
+    task: str
+    problem: Problem
+
+
+class RetiredOption(Struct):
+    """An option that is never chosen, for one kind or, without one, for all."""
+
+    option: Option
+    kind: str | None
+
+
+class SchedulerFacts(Struct):
+    """A scheduler: its settings, and how far it has come."""
+
+    scheduler: str
+    policy: str
+    overhead: float
+    retired: list[RetiredOption]
+    tasks: int
+    reports: int
+
+
+class SchedulerNames(Struct):
+    """All schedulers of the store."""
+
+    schedulers: list[str]
+
+
+class Health(Struct):
+    """That the service runs, and which version."""
+
+    status: str
+    version: str
+
+
+class Rebuilt(Struct):
+    """Whether the whole log, folded again, gives what the scheduler knows, to the bit."""
+
+    same: bool
+
+
+class Point(Struct):
+    """After so many reports: the ratio up to there, θ as it was then, and when (seconds since 1970)."""
+
+    reports: int
+    ratio: float | None
+    theta: float | None
+    decided: float | None
+
+
+class Series(Struct):
+    """Reward per cost over time."""
+
+    points: list[Point]

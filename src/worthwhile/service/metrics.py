@@ -1,0 +1,81 @@
+"""What Prometheus asks for: requests and how long they took in this process, and how every scheduler stands."""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Iterable
+
+from worthwhile.live.explaining import Summary
+
+LIMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
+
+
+class Timings:
+    """A histogram of one route."""
+
+    def __init__(self) -> None:
+        self.counts, self.seconds = [0] * (len(LIMITS) + 1), 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect.bisect_left(LIMITS, seconds)] += 1
+        self.seconds += seconds
+
+
+class Metrics:
+    """Counts of this process."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, str, int]] = Counter()
+        self.timings: dict[str, Timings] = {}
+
+    def add(self, method: str, route: str, status: int, seconds: float) -> None:
+        self.requests[method, route, status] += 1
+        if route not in self.timings:
+            self.timings[route] = Timings()
+        self.timings[route].add(seconds)
+
+    def text(self, summaries: Iterable[Summary]) -> str:
+        """Everything in Prometheus's text format."""
+        lines = ["# TYPE worthwhile_requests_total counter"]
+        for (method, route, status), count in sorted(self.requests.items()):
+            labels = f'method="{method}",route="{route}",status="{status}"'
+            lines.append(f"worthwhile_requests_total{{{labels}}} {count}")
+        lines.append("# TYPE worthwhile_request_seconds histogram")
+        for route, timings in sorted(self.timings.items()):
+            lines += histogram(route, timings)
+        found = list(summaries)
+        for name, kind, what in GAUGES:
+            lines.append(f"# TYPE worthwhile_{name} {kind}")
+            for one in found:
+                value = getattr(one, what)
+                if value is not None:
+                    lines.append(f'worthwhile_{name}{{scheduler="{escaped(one.scheduler)}"}} {value!r}')
+        return "\n".join(lines) + "\n"
+
+
+GAUGES = (
+    ("decisions_total", "counter", "tasks"),
+    ("reports_total", "counter", "reports"),
+    ("reward", "gauge", "reward"),
+    ("cost", "gauge", "cost"),
+    ("running", "gauge", "running"),
+    ("expired", "gauge", "expired"),
+    ("ratio", "gauge", "ratio"),
+    ("theta", "gauge", "theta"),
+    ("bad_entries", "gauge", "bad_entries"),
+)
+
+
+def histogram(route: str, timings: Timings) -> list[str]:
+    lines, total = [], 0
+    for limit, count in zip((*map(repr, LIMITS), "+Inf"), timings.counts, strict=True):
+        total += count
+        lines.append(f'worthwhile_request_seconds_bucket{{route="{route}",le="{limit}"}} {total}')
+    lines.append(f'worthwhile_request_seconds_sum{{route="{route}"}} {timings.seconds!r}')
+    lines.append(f'worthwhile_request_seconds_count{{route="{route}"}} {total}')
+    return lines
+
+
+def escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

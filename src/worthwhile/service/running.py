@@ -1,0 +1,92 @@
+"""`worthwhile serve`: the service in a process of its own, until somebody stops it."""
+
+from __future__ import annotations
+
+import gc
+import ipaddress
+import logging
+import socket
+import sys
+
+from worthwhile.errors import BadParameter, MissingExtra
+from worthwhile.service.access import LOOPBACK, list_tokens
+from worthwhile.service.app import create_app
+from worthwhile.stores import open_store
+
+try:
+    import uvicorn
+except ImportError:
+    raise MissingExtra("the service", "service") from None
+
+DRAIN = 30  # seconds for what is being answered when the process is told to stop
+CONNECTIONS_WAITING = 2048
+
+
+def serve(url: str, host: str, port: int, engine: str, patience: float, access_log: bool) -> str:
+    """Answer until SIGTERM or Ctrl-C, then finish what has begun."""
+    refuse_strangers(url, host)
+    logs(access_log)
+    listening = listen(host, port)
+    app = create_app(url, engine=engine, patience=patience)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=DRAIN,
+        backlog=CONNECTIONS_WAITING,
+        ws="none",
+    )
+    shown = f"[{host}]" if ":" in host else host
+    logging.getLogger(__name__).warning("http://%s:%d/", shown, listening.getsockname()[1])
+    gc.collect()
+    gc.freeze()  # what is there now stays; looking through it again and again costs milliseconds
+    gc.set_threshold(50_000, 20, 100)
+    uvicorn.Server(config).run(sockets=[listening])
+    return shown
+
+
+def refuse_strangers(url: str, host: str) -> None:
+    """Whoever can be reached from elsewhere must ask for tokens."""
+    if is_loopback(host):
+        return
+    store = open_store(url)
+    try:
+        usable = [row for row in list_tokens(store) if row.revoked is None]
+    finally:
+        store.close()
+    if not usable:
+        raise BadParameter(
+            f"host {host}: other machines could reach it, and there is no token yet; "
+            "make one with `worthwhile token create`, or leave --host out"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host in LOOPBACK or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes any that is free."""
+    if not 0 <= port <= 65535:
+        raise BadParameter(f"cannot listen on port {port}; a port is a number from 0 to 65535")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING)
+    except OSError as reason:
+        raise BadParameter(f"cannot listen on {host}, port {port}: {reason}; give another --port or --host") from None
+
+
+def logs(access_log: bool) -> None:
+    """Everything to standard error: requests as JSON, the rest as text."""
+    plain = logging.StreamHandler(sys.stderr)
+    plain.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[plain])
+    requests = logging.getLogger("worthwhile.access")
+    bare = logging.StreamHandler(sys.stderr)
+    bare.setFormatter(logging.Formatter("%(message)s"))
+    requests.handlers, requests.propagate = [bare], False
+    requests.setLevel(logging.INFO if access_log else logging.WARNING)

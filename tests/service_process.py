@@ -1,0 +1,71 @@
+"""A real `worthwhile serve` in a process of its own, for tests that talk to it, kill it and start it again."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+
+import httpx
+
+
+class ServiceProcess:
+    """Started on a port of its own; `url` is where it answers, `lines` what it wrote to standard error."""
+
+    def __init__(self, store: str, *more: str, port: int = 0) -> None:
+        command = [sys.executable, "-m", "worthwhile", "serve", "--store", store, "--port", str(port), *more]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        self.url = ""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            found = re.search(r"http://\S+:\d+", line)
+            if found:
+                self.url = found[0]
+                break
+        assert self.url, "".join(self.lines)
+        self.port = int(self.url.rpartition(":")[2])
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(self.process.stderr)
+
+    def get(self, path: str, **more: object) -> httpx.Response:
+        return httpx.get(self.url + path, timeout=30, **more)  # type: ignore[arg-type]
+
+    def post(self, path: str, body: object, **more: object) -> httpx.Response:
+        return httpx.post(self.url + path, json=body, timeout=30, **more)  # type: ignore[arg-type]
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.terminate()
+        code = self.process.wait(30)
+        self.reader.join(10)
+        return code
+
+    def kill(self) -> None:
+        """kill −9."""
+        self.process.kill()
+        self.process.wait(30)
+        self.reader.join(10)
+
+    def __enter__(self) -> ServiceProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, reason: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.kill()
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+
+
+def store_at(folder: Path) -> str:
+    return f"sqlite:///{folder}/service.db"

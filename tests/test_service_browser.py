@@ -1,0 +1,182 @@
+"""Faces: the dashboard in a real browser. It needs Chromium and its driver; `make test` installs them on Debian."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from service_process import ServiceProcess, store_at
+from worthwhile import Client, Scheduler
+from worthwhile.scheduler import reporting
+from worthwhile.service.access import create_token
+from worthwhile.stores import open_store
+
+pytestmark = pytest.mark.slow
+
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--window-size=1280,1000",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+REMEDY = "no {}; install it: apt-get install chromium chromium-driver, or your system's packages of these names"
+SIZES = {"wide": (1280, 1000), "phone": (390, 844)}
+
+
+def program(*names: str) -> str:
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    assert found is not None, REMEDY.format(names[0])
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = program("chromium", "chromium-browser", "google-chrome")
+    for flag in FLAGS:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    one = webdriver.Chrome(options, Service(program("chromedriver")))
+    yield one
+    one.quit()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    store = store_at(tmp_path_factory.mktemp("browser"))
+    with Scheduler(store, "busy") as scheduler:
+        fill(scheduler, 100_000)
+    with Scheduler(store, "wide") as scheduler:
+        for kind in range(100):
+            scheduler.ask_all([scheduler.deciding(f"kind {kind}", [option]) for option in range(100)])
+    with ServiceProcess(store, "--no-access-log") as running:
+        yield running
+
+
+def fill(scheduler: Scheduler, tasks: int) -> None:
+    """So many tasks, in large batches."""
+    for _ in range(tasks // 2000):
+        asked = [scheduler.deciding(f"kind {place % 3}", [1, 5, 10]) for place in range(2000)]
+        scheduler.ask_all(asked)
+        rows = [(one.answer.id, one.answer.option) for one in asked]
+        scheduler.ask_all([reporting(id, int(id) % 7 / 7 + option / 10, 1.0 + option) for id, option in rows])
+
+
+def until(browser: Any, condition: Any) -> Any:
+    return WebDriverWait(browser, 20).until(condition)
+
+
+def text(browser: Any, selector: str) -> str:
+    found: str = browser.find_element(By.CSS_SELECTOR, selector).text
+    return found
+
+
+def complaints(browser: Any) -> list[Any]:
+    """What the console has complained about."""
+    return [line for line in browser.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]
+
+
+def test_a_task_arrives_and_its_report_changes_the_numbers(browser: Any, service: ServiceProcess) -> None:
+    with Client(service.url, name="watched", policy="ratio-imed") as client:
+        browser.get(f"{service.url}/schedulers/watched")
+        assert "Waiting for the first task" in text(browser, "main")
+        browser.execute_script("window.samepage = true")
+        task = client.decide("weather", [1, 5, 10])
+        until(browser, lambda page: "running" in text(page, "#recent"))
+        assert "Waiting" not in text(browser, "main")
+        task.report(0.75, 3.0)
+        until(browser, lambda page: "0.2500" in text(page, "#totals"))
+        assert "only 1 has been tried" in text(browser, "#kinds")
+        assert browser.execute_script("return window.samepage") is True  # it was never loaded again
+    assert complaints(browser) == []
+
+
+def test_a_decision_is_explained_by_keyboard(browser: Any, service: ServiceProcess) -> None:
+    browser.get(f"{service.url}/schedulers/busy")
+    link = browser.find_element(By.CSS_SELECTOR, "#why-100000")
+    browser.execute_script("arguments[0].focus()", link)
+    assert browser.switch_to.active_element == link
+    link.send_keys("\n")
+    until(browser, lambda page: page.find_elements(By.ID, "why-title"))
+    assert text(browser, ".why").startswith("Because ")
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".options tbody tr")) == 3
+    assert complaints(browser) == []
+
+
+def test_a_hundred_thousand_tasks_and_a_hundred_by_a_hundred(browser: Any, service: ServiceProcess) -> None:
+    browser.get(f"{service.url}/schedulers/busy")
+    assert "100,000" in text(browser, "#totals")
+    assert "achieved" in browser.find_element(By.CSS_SELECTOR, ".chart.wide").get_attribute("textContent")
+    browser.get(f"{service.url}/schedulers/wide")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "article.kind")) == 10
+    browser.find_element(By.ID, "more-kinds").click()
+    until(browser, lambda page: len(page.find_elements(By.CSS_SELECTOR, "article.kind")) == 100)
+    assert complaints(browser) == []
+
+
+def test_a_service_that_is_gone_is_said_and_forgiven(browser: Any, tmp_path: Path) -> None:
+    store = store_at(tmp_path)
+    with ServiceProcess(store, "--no-access-log") as running:
+        browser.get(running.url)
+        until(browser, lambda page: text(page, "#status") == "live")
+        running.kill()
+        until(browser, lambda page: "not up to date" in text(page, "#status"))
+        with ServiceProcess(store, "--no-access-log", port=running.port):
+            until(browser, lambda page: text(page, "#status") == "live")
+    browser.get_log("browser")
+
+
+def test_a_token_opens_the_dashboard(browser: Any, tmp_path: Path) -> None:
+    opened = open_store(store_at(tmp_path))
+    token = create_token(opened, "eyes", ["read"])
+    opened.close()
+    with ServiceProcess(store_at(tmp_path), "--no-access-log") as running:
+        browser.get(running.url)
+        browser.find_element(By.ID, "token").send_keys("ww_wrong\n")
+        until(browser, lambda page: "not known here" in text(page, "#reason"))
+        browser.find_element(By.ID, "token").clear()
+        browser.find_element(By.ID, "token").send_keys(token + "\n")
+        until(browser, lambda page: page.find_elements(By.ID, "totals"))
+        assert browser.execute_script("return document.cookie") == ""
+    browser.get_log("browser")
+
+
+def test_a_request_can_be_tried_on_the_page_of_the_api(browser: Any, service: ServiceProcess) -> None:
+    browser.get(f"{service.url}/docs")
+    first = until(browser, lambda page: page.find_elements(By.CSS_SELECTOR, ".endpoint"))[0]
+    first.find_element(By.TAG_NAME, "summary").click()
+    first.find_element(By.TAG_NAME, "button").click()
+    until(browser, lambda page: '"busy"' in first.text)
+    assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(browser: Any, service: ServiceProcess, size: str, scheme: str) -> None:
+    spec = importlib.util.find_spec("axe_core_python")
+    assert spec is not None
+    assert spec.origin is not None
+    axe = (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
+    width, height = SIZES[size]
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"}
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        for path in ("/", "/schedulers/busy", "/schedulers/wide", "/schedulers/busy/tasks/5000", "/docs"):
+            browser.get(service.url + path)
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path
+            found = browser.execute_async_script(axe + "\naxe.run().then(arguments[arguments.length - 1])")
+            serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+            assert [(path, one["id"], one["nodes"][0]["html"]) for one in serious] == []
+            assert len(found["passes"]) > 10
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
