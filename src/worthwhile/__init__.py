@@ -3,7 +3,7 @@
 The flow is the paper's loop: tasks **arrive**, a policy **chooses** an option, **feedback** brings its reward and cost,
 the policy **learns**. Read `learning.py` and `decision.py` for the paper's two modules, `policies/dol_rm.py` for its
 algorithm, `policies/imed.py` for the default that needs no tuning, `loop.py` for one run and `simulator.py` for many.
-For real tasks, `scheduler.py` decides and takes reports, and `stores/` keeps them.
+For real tasks, `scheduler.py` decides and takes reports, and `stores/` keeps them; `worker.py` also runs them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ LAZY = {
     "Rng": "worthwhile.coins",
     "Scheduler": "worthwhile.scheduler",
     "Task": "worthwhile.scheduler",
+    "LocalExecutor": "worthwhile.executors",
+    "Arrival": "worthwhile.worker",
+    "Outcome": "worthwhile.worker",
+    "measure": "worthwhile.worker",
+    "work": "worthwhile.worker",
 }
 
 
@@ -46,10 +51,13 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Arrival",
     "Decision",
     "Environment",
     "Error",
+    "LocalExecutor",
     "Noise",
+    "Outcome",
     "Problem",
     "Results",
     "Rng",
@@ -57,6 +65,7 @@ __all__ = [
     "Task",
     "__version__",
     "drifting",
+    "measure",
     "random_problem",
     "read_problem",
     "replay",
@@ -66,4 +75,5 @@ __all__ = [
     "synthetic",
     "theorem_bound",
     "two_kinds",
+    "work",
 ]

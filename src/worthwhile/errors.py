@@ -11,6 +11,8 @@ Error
 ├── AlreadyReported       a second report with other values
 ├── AlreadyCancelled      a report for a task that was withdrawn
 ├── StoreError            a store that cannot be reached, read or written
+├── WorkerLost            the process that ran a task has ended before the task did
+├── TimedOut              a task that took longer than it may
 ├── UnknownPolicy         no policy of that name, or nothing at that import path
 ├── CannotCompile         a policy or world that numba cannot turn into machine code
 ├── MissingExtra          an optional dependency that this feature needs
@@ -66,6 +68,22 @@ class AlreadyCancelled(Error):
 
 class StoreError(Error):
     """A store that cannot be reached, read or written; nothing of what was asked is acknowledged."""
+
+
+class WorkerLost(Error):
+    """The process that ran a task has ended before the task did: killed, crashed, out of memory."""
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds  # for which the task had run
+
+
+class TimedOut(Error, TimeoutError):
+    """A task that took longer than it may; its process was stopped where that is possible."""
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class UnknownPolicy(Error):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +40,7 @@ class Task:
 
     def __init__(self, scheduler: Scheduler, row: TaskRow, kind: str, option: Option) -> None:
         self.scheduler, self.id, self.kind, self.option = scheduler, str(row.task), kind, option
+        self.over = row.report is not None or bool(row.cancelled)  # when it was decided, which a key may do again
         self.reward: float | None = None
         self.cost: float | None = None
         self.began = time.perf_counter()  # never goes back, unlike the time of day
@@ -199,6 +200,12 @@ class Scheduler:
         self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
+        request = self.decision(kind, options, key, lease)
+        task: Task = self.ask(request.action, None, key, kind)
+        return task
+
+    def decision(self, kind: str, options: Sequence[Option], key: str | None, lease: float | None) -> Request:
+        """What `decide` asks for."""
         if key is not None:
             check_text("key", key)
         seconds = self.lease if lease is None else not_negative("lease", lease)
@@ -209,8 +216,11 @@ class Scheduler:
             row = batch.decide(kind, options, key, seconds)
             return Task(self, row, kind, batch.mirror.option(row.option))
 
-        task: Task = self.ask(decided, None, key, kind)
-        return task
+        return Request(decided, None, key, kind)
+
+    def ask_together(self, requests: Sequence[Request]) -> None:
+        """Have several things done in one transaction, in this order; each has its own answer or reason."""
+        self.ask(lambda batch: batch.answer(requests))
 
     def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
@@ -220,6 +230,11 @@ class Scheduler:
         """What came of a task. The same report again changes nothing; another one is refused."""
         number = task_number(id)
         self.ask(lambda batch: batch.report(number, reward, cost), number)
+
+    def outcome(self, id: str, reward: float, cost: float, observed: Mapping[Option, tuple[float, float]]) -> Request:
+        """What asks for a report together with its side observations."""
+        number = task_number(id)
+        return Request(lambda batch: batch.report_all(number, reward, cost, observed), number)
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
