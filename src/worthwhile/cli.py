@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from worthwhile import __version__, cli_live, plots, reports
+from worthwhile import __version__, cli_live, cli_work, plots, reports
 from worthwhile.cli_arguments import TABLE_FORMATS, Parser, change, check_target, delay, problem_from, whole
 from worthwhile.environments import Drift, Environment, replay, synthetic
 from worthwhile.errors import BadParameter, Error, MissingExtra
@@ -43,6 +43,8 @@ for real tasks, one at a time:
   worthwhile decide tasks.db weather 1 5 10    an option for a task of the kind weather, and the task's id
   worthwhile report tasks.db 1 --reward 0.9 --cost 3.2
   worthwhile status tasks.db                   what it has learned
+  worthwhile work jobs:train --store tasks.db  run them, measure them, report them
+  worthwhile train                             trainings of real networks, on data that scikit-learn brings along
 """
 SOLVE = """\
 PROBLEM is a TOML file, a recorded table (.csv, .parquet), or a name: seven-kinds, two-kinds-P (P: share of the first
@@ -140,6 +142,7 @@ def parser() -> Parser:
     one = commands.add_parser("policies", help="list the policies and their parameters", **HELP)
     one.set_defaults(run=run_policies)
     cli_live.add_commands(commands, HELP, show)
+    cli_work.add_commands(commands, HELP, show)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     return top

@@ -231,7 +231,7 @@ class Scheduler:
         number = task_number(id)
         self.ask(lambda batch: batch.report(number, reward, cost), number)
 
-    def outcome(self, id: str, reward: float, cost: float, observed: Mapping[Option, tuple[float, float]]) -> Request:
+    def outcome(self, id: str, reward: float, cost: float, observed: Mapping[Any, tuple[float, float]]) -> Request:
         """What asks for a report together with its side observations."""
         number = task_number(id)
         return Request(lambda batch: batch.report_all(number, reward, cost, observed), number)

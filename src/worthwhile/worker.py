@@ -51,7 +51,7 @@ class Outcome:
 
     reward: float
     cost: float | None = None  # as the meter says
-    observed: Mapping[Option, tuple[float, float]] = field(default_factory=dict)  # option: (reward, cost)
+    observed: Mapping[Any, tuple[float, float]] = field(default_factory=dict)  # option: (reward, cost)
 
 
 class Finished(NamedTuple):
