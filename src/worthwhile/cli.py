@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from typing import Any
 
 from worthwhile import __version__, cli_live, cli_work, plots, reports
 from worthwhile.cli_arguments import TABLE_FORMATS, Parser, change, check_target, delay, problem_from, whole
+from worthwhile.clusters import executor_on
 from worthwhile.environments import Drift, Environment, replay, synthetic
 from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.loop import ENGINES
@@ -162,6 +164,7 @@ def add_simulation_options(command: argparse.ArgumentParser) -> None:
     add("--plot", type=Path, metavar="FILE", help="save a figure: .png, .svg")
     add("--measure", choices=tuple(plots.MEASURES), default="loss", help="what the figure shows (loss)")
     add("--progress", action=argparse.BooleanOptionalAction, help=BAR)
+    cli_work.add_place(command, None)
 
 
 def run_solve(arguments: argparse.Namespace) -> int:
@@ -236,17 +239,23 @@ def try_policies(environment: Environment | Drift, problem: Problem, arguments: 
     check_target(arguments.plot, plots.FORMATS, "matplotlib", "plot")
     check_progress(arguments.progress)
     find_own_policies()
-    results = simulate(
-        environment,
-        policies_from(arguments.policy),
-        tasks=arguments.tasks,
-        runs=arguments.runs,
-        seed=arguments.seed,
-        delay=arguments.delay,
-        threads=arguments.threads,
-        engine=arguments.engine,
-        progress=arguments.progress,
-    )
+    with (
+        nullcontext()
+        if arguments.on is None
+        else executor_on(arguments.on, arguments.address, arguments.slots) as where
+    ):
+        results = simulate(
+            environment,
+            policies_from(arguments.policy),
+            tasks=arguments.tasks,
+            runs=arguments.runs,
+            seed=arguments.seed,
+            delay=arguments.delay,
+            threads=arguments.threads,
+            engine=arguments.engine,
+            progress=arguments.progress,
+            executor=where,
+        )
     if len(results.runs):
         report(replace(results, problem=problem), arguments)
     if results.interrupted:

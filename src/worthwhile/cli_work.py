@@ -72,9 +72,10 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
     one.set_defaults(run=partial(run_train, show=show))
 
 
-def add_place(command: Any) -> None:
+def add_place(command: Any, usual: str | None = "local") -> None:
     """Where tasks run."""
-    command.add_argument("--on", choices=PLACES, default="local", help="local processes or a cluster (local)")
+    words = f"processes here, or a cluster ({usual or 'threads of this process'})"
+    command.add_argument("--on", choices=PLACES, default=usual, help=words)
     command.add_argument("--address", help="of the cluster (a local one is started)")
     command.add_argument("--slots", type=whole, metavar="N", help="local processes (one per core)")
 
