@@ -29,10 +29,10 @@ compare: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a t
 	  --plot results/compare.png --out results/compare.csv
 
 test: lint $(VENV)/.installed-dev  ## Check everything: lint, types, layers, all tests with coverage
-	$(TESTS) --cov --cov-report=term
+	$(TESTS) -m "not long" --cov --cov-report=term
 
 quick: $(VENV)/.installed-dev  ## The core tests, under two minutes
-	$(TESTS) -q -m "not slow"
+	$(TESTS) -q -m "not slow and not long"
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
 	$(BIN)/ruff check $(CHECKED)
@@ -46,6 +46,7 @@ bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md
 	$(BIN)/python benchmarks/live.py --no-fail
 
 soak: $(VENV)/.installed-dev  ## All tests with many more examples, then the benchmarks; for a night
+	@$(PIP) install --quiet ray
 	HYPOTHESIS_PROFILE=soak $(TESTS)
 	$(MAKE) bench
 	$(BIN)/python benchmarks/faults.py

@@ -15,11 +15,16 @@ from worthwhile import Scheduler, simulate, two_kinds, work
 from worthwhile.clusters import executor_on
 from worthwhile.errors import BadParameter
 
+DASK = pytest.param("dask", marks=pytest.mark.slow)
+RAY = pytest.param("ray", marks=pytest.mark.long)
 
-@pytest.mark.slow
-def test_a_dask_cluster_that_loses_a_worker_does_every_task_and_reports_it_once(sqlite: str, tmp_path: Path) -> None:
+
+@pytest.mark.parametrize("place", [DASK, RAY])
+def test_a_cluster_that_loses_a_worker_does_every_task_and_reports_it_once(
+    place: str, sqlite: str, tmp_path: Path
+) -> None:
     file = str(tmp_path / "lines")
-    with Scheduler(sqlite) as scheduler, executor_on("dask", slots=2) as executor:
+    with Scheduler(sqlite) as scheduler, executor_on(place, slots=2) as executor:
         assert executor.slots == 2  # type: ignore[attr-defined]
         seen: list[Any] = []
 
@@ -37,7 +42,7 @@ def test_a_dask_cluster_that_loses_a_worker_does_every_task_and_reports_it_once(
     assert not work_tasks.alive(victim)
 
 
-@pytest.mark.parametrize("place", ["local", pytest.param("dask", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("place", ["local", DASK, RAY])
 def test_a_sweep_spread_over_processes_gives_the_same_numbers(place: str) -> None:
     problem, policies = two_kinds(0.8), ["ratio-imed", "reward-ts", "dol-rm"]
     settings: dict[str, Any] = {"tasks": 300, "runs": 5, "seed": 3, "delay": (0, 5), "engine": "python"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -70,8 +71,9 @@ def ray_executor(address: str | None, slots: int | None) -> Iterator[Executor]:
         ray: Any = import_module("ray")
     except ImportError:
         raise MissingExtra("a Ray cluster", "ray") from None
-    local = {} if address is not None else {"num_cpus": slots or os.cpu_count() or 1, "include_dashboard": False}
-    ray.init(address=address, log_to_driver=False, **local)
+    found: dict[str, Any] = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}  # what is found here
+    here = {"num_cpus": slots or os.cpu_count() or 1, "include_dashboard": False, "runtime_env": found}
+    ray.init(address=address, log_to_driver=False, **({} if address is not None else here))
     try:
         yield RayExecutor(ray)
     finally:
