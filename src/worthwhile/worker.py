@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 from worthwhile.errors import (
@@ -32,6 +33,7 @@ from worthwhile.scheduler import Scheduler, Task
 log = logging.getLogger(__name__)
 
 LEAST_COST = 1e-9  # of a task that no meter saw
+AT_ONCE = 16  # tasks per transaction: the first need not wait for the last
 PATIENCE = 0.05  # seconds until a stream that had nothing is asked again
 Meter = Callable[[], float]  # a number that grows: seconds, joules
 
@@ -167,7 +169,7 @@ def work(
     if executor is not None:
         return Loop(scheduler, iter(tasks), executor, in_flight or room_of(executor), settings).run()
     with LocalExecutor() as own:
-        return Loop(scheduler, iter(tasks), own, in_flight or own.slots, settings).run()
+        return Loop(scheduler, iter(tasks), own, in_flight or own.room, settings).run()
 
 
 class Settings(NamedTuple):
@@ -193,7 +195,7 @@ def check(settings: Settings, in_flight: int | None) -> None:
 
 def room_of(executor: Executor) -> int:
     """How many tasks an executor runs at once."""
-    for name in ("slots", "_max_workers"):
+    for name in ("room", "slots", "_max_workers"):
         if isinstance(getattr(executor, name, None), int):
             return int(getattr(executor, name))
     raise BadParameter(f"how much room has {type(executor).__name__}? Give in_flight=, the tasks it runs at once")
@@ -246,11 +248,15 @@ class Loop:
         """As many tasks as there is room for, if the stream has them now."""
         found: list[Arrival] = []
         self.nothing_now = False
-        while not self.exhausted and not self.nothing_now and len(self.flights) + len(found) < self.room:
+        while self.takes_more(len(found)):
             one = self.next_arrival()
             if one is not None:
                 found.append(one)
         return found
+
+    def takes_more(self, found: int) -> bool:
+        free = found < AT_ONCE and len(self.flights) + found < self.room
+        return free and not self.exhausted and not self.nothing_now
 
     def next_arrival(self) -> Arrival | None:
         try:
@@ -270,7 +276,8 @@ class Loop:
     def to_report(self) -> list[Flight]:
         """What has ended; in the order of arrival if that is asked for."""
         if not self.settings.in_order:
-            return [flight for flight in self.flights if flight.found is not None]
+            ended = (flight for flight in self.flights if flight.found is not None)
+            return list(islice(ended, AT_ONCE))
         ready = []
         for flight in self.flights:
             if flight.found is None:
@@ -351,8 +358,7 @@ class Loop:
         """Until something ends, as long as there is nothing else to do."""
         if not self.flights and not self.nothing_now:
             return
-        free = not self.exhausted and not self.nothing_now and len(self.flights) < self.room
-        block = not free and not self.to_report()
+        block = not self.takes_more(0) and not self.to_report()
         try:
             self.note(self.ended.get(block, self.patience()))
             while True:
