@@ -11,26 +11,28 @@ CHECKED := src tests benchmarks examples
 TESTS   := $(BIN)/pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint bench soak clean
+.PHONY: help demo compare test quick lint bench soak clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a table and results/demo.png (two minutes)
+demo: $(VENV)/.installed  ## Train 600 real networks, learning how long is worth it (a minute): results/demo
+	$(BIN)/worthwhile train --data bundled --tasks 600 --out results/demo
+	@echo
+	@echo "Stopped on the way? make demo goes on where it was. To begin again: rm -r results/demo"
+	@echo "Next, on what was recorded:  $(BIN)/worthwhile replay results/demo/outcomes.csv --cost-unit s"
+	@echo "Next, tasks of your own:     docs/work.md"
+
+compare: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a table and results/compare.png (two minutes)
 	@echo "Twenty policies, twenty runs of 30 000 tasks each. The first time, every policy is compiled: about a minute."
 	$(BIN)/worthwhile simulate seven-kinds --policy all --tasks 30000 --runs 20 --progress \
-	  --plot results/demo.png --out results/demo.csv
-	@echo
-	@echo "The figure is results/demo.png, the numbers behind it are results/demo.csv."
-	@echo "Next: write down your own problem (docs/problems.md) and run"
-	@echo "  $(BIN)/worthwhile solve problem.toml"
-	@echo "  $(BIN)/worthwhile simulate problem.toml --plot mine.png"
+	  --plot results/compare.png --out results/compare.csv
 
 test: lint $(VENV)/.installed-dev  ## Check everything: lint, types, layers, all tests with coverage
-	$(TESTS) --cov --cov-report=term
+	$(TESTS) -m "not long" --cov --cov-report=term
 
 quick: $(VENV)/.installed-dev  ## The core tests, under two minutes
-	$(TESTS) -q -m "not slow"
+	$(TESTS) -q -m "not slow and not long"
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
 	$(BIN)/ruff check $(CHECKED)
@@ -45,6 +47,7 @@ bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md
 	$(BIN)/python benchmarks/live.py --no-fail
 
 soak: $(VENV)/.installed-dev  ## All tests with many more examples, then the benchmarks; for a night
+	@$(PIP) install --quiet ray
 	HYPOTHESIS_PROFILE=soak $(TESTS)
 	$(MAKE) bench
 	$(BIN)/python benchmarks/arena.py --full $(if $(TABLES),--tables $(TABLES))

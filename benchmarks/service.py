@@ -37,10 +37,15 @@ async def nothing(request):
 
 app = Starlette(routes=[Route("/nothing", nothing, methods=["POST"])])
 """
-NOTHING = HEADERS + """
+NOTHING = (
+    HEADERS
+    + """
 function request() return wrk.format("POST", "/nothing", nil, '{"kind": "kind 1", "options": [1, 5, 10, 15, 20]}') end
 """
-PAIRS = HEADERS + f"""
+)
+PAIRS = (
+    HEADERS
+    + f"""
 local waiting = {{}}
 local count = 0
 function request()
@@ -54,7 +59,10 @@ function response(status, headers, body)
   if id then waiting[#waiting + 1] = id end
 end
 """
-BATCHES = HEADERS + f"""
+)
+BATCHES = (
+    HEADERS
+    + f"""
 local one = '{{"kind": "kind 1", "options": [1, 5, 10, 15, 20]}}'
 local tasks = '{{"tasks": [' .. string.rep(one .. ",", 99) .. one .. "]}}"
 local waiting = {{}}
@@ -71,6 +79,7 @@ function response(status, headers, body)
   if #reports > 0 then waiting[#waiting + 1] = table.concat(reports, ",") end
 end
 """
+)
 UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
 
@@ -104,7 +113,16 @@ def wait_for(path: str) -> None:
 def load(core: int, folder: Path, script: str, seconds: int, connections: int = CONNECTIONS) -> Load:
     """wrk with a script."""
     (folder / "load.lua").write_text(script, encoding="utf-8")
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", "load.lua", f"http://127.0.0.1:{PORT}"]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds}s",
+        "--latency",
+        "-s",
+        "load.lua",
+        f"http://127.0.0.1:{PORT}",
+    ]
     text = subprocess.run(
         ["taskset", "-c", str(core), *command], cwd=folder, check=True, capture_output=True, text=True
     ).stdout

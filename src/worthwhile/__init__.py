@@ -3,7 +3,8 @@
 The flow is the paper's loop: tasks **arrive**, a policy **chooses** an option, **feedback** brings its reward and cost,
 the policy **learns**. Read `learning.py` and `decision.py` for the paper's two modules, `policies/dol_rm.py` for its
 algorithm, `policies/imed.py` for the default that needs no tuning, `loop.py` for one run and `simulator.py` for many.
-For real tasks, `scheduler.py` decides and takes reports, `stores/` keeps them, and `service/` is both over HTTP.
+For real tasks, `scheduler.py` decides and takes reports, `stores/` keeps them, `worker.py` runs them, and `service/` is
+the scheduler over HTTP.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ LAZY = {
     "Scheduler": "worthwhile.scheduler",
     "Client": "worthwhile.service.client",
     "Task": "worthwhile.scheduler",
+    "LocalExecutor": "worthwhile.executors",
+    "Arrival": "worthwhile.worker",
+    "Outcome": "worthwhile.worker",
+    "measure": "worthwhile.worker",
+    "work": "worthwhile.worker",
 }
 
 
@@ -47,11 +53,14 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Arrival",
     "Client",
     "Decision",
     "Environment",
     "Error",
+    "LocalExecutor",
     "Noise",
+    "Outcome",
     "Problem",
     "Results",
     "Rng",
@@ -59,6 +68,7 @@ __all__ = [
     "Task",
     "__version__",
     "drifting",
+    "measure",
     "random_problem",
     "read_problem",
     "replay",
@@ -68,4 +78,5 @@ __all__ = [
     "synthetic",
     "theorem_bound",
     "two_kinds",
+    "work",
 ]

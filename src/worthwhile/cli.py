@@ -7,14 +7,16 @@ import io
 import json
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from worthwhile import __version__, cli_live, cli_serve, plots, reports
+from worthwhile import __version__, cli_live, cli_serve, cli_work, plots, reports
 from worthwhile.cli_arguments import TABLE_FORMATS, Parser, change, check_target, delay, problem_from, whole
+from worthwhile.clusters import executor_on
 from worthwhile.environments import Drift, Environment, replay, synthetic
 from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.loop import ENGINES
@@ -44,6 +46,8 @@ for real tasks, one at a time:
   worthwhile report tasks.db 1 --reward 0.9 --cost 3.2
   worthwhile status tasks.db                   what it has learned
   worthwhile serve --store tasks.db            the same over HTTP, with a dashboard
+  worthwhile work jobs:train --store tasks.db  run them, measure them, report them
+  worthwhile train                             trainings of real networks, on data that scikit-learn brings along
 """
 SOLVE = """\
 PROBLEM is a TOML file, a recorded table (.csv, .parquet), or a name: seven-kinds, two-kinds-P (P: share of the first
@@ -142,6 +146,7 @@ def parser() -> Parser:
     one.set_defaults(run=run_policies)
     cli_live.add_commands(commands, HELP, show)
     cli_serve.add_commands(commands, HELP, show)
+    cli_work.add_commands(commands, HELP, show)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     return top
@@ -161,6 +166,7 @@ def add_simulation_options(command: argparse.ArgumentParser) -> None:
     add("--plot", type=Path, metavar="FILE", help="save a figure: .png, .svg")
     add("--measure", choices=tuple(plots.MEASURES), default="loss", help="what the figure shows (loss)")
     add("--progress", action=argparse.BooleanOptionalAction, help=BAR)
+    cli_work.add_place(command, None)
 
 
 def run_solve(arguments: argparse.Namespace) -> int:
@@ -235,17 +241,23 @@ def try_policies(environment: Environment | Drift, problem: Problem, arguments: 
     check_target(arguments.plot, plots.FORMATS, "matplotlib", "plot")
     check_progress(arguments.progress)
     find_own_policies()
-    results = simulate(
-        environment,
-        policies_from(arguments.policy),
-        tasks=arguments.tasks,
-        runs=arguments.runs,
-        seed=arguments.seed,
-        delay=arguments.delay,
-        threads=arguments.threads,
-        engine=arguments.engine,
-        progress=arguments.progress,
-    )
+    with (
+        nullcontext()
+        if arguments.on is None
+        else executor_on(arguments.on, arguments.address, arguments.slots) as where
+    ):
+        results = simulate(
+            environment,
+            policies_from(arguments.policy),
+            tasks=arguments.tasks,
+            runs=arguments.runs,
+            seed=arguments.seed,
+            delay=arguments.delay,
+            threads=arguments.threads,
+            engine=arguments.engine,
+            progress=arguments.progress,
+            executor=where,
+        )
     if len(results.runs):
         report(replace(results, problem=problem), arguments)
     if results.interrupted:

@@ -17,6 +17,8 @@ Error
 │   └── NotAllowed        a token without the scope that a request needs
 ├── ServiceError          a service that cannot be reached, or gives no answer
 │   └── Overloaded        a service with more to do than it can keep up with
+├── WorkerLost            the process that ran a task has ended before the task did
+├── TimedOut              a task that took longer than it may
 ├── UnknownPolicy         no policy of that name, or nothing at that import path
 ├── CannotCompile         a policy or world that numba cannot turn into machine code
 ├── MissingExtra          an optional dependency that this feature needs
@@ -96,6 +98,22 @@ class ServiceError(Error):
 
 class Overloaded(ServiceError):
     """A service with more to do than it can keep up with; what was asked can be asked again."""
+
+
+class WorkerLost(Error):
+    """The process that ran a task has ended before the task did: killed, crashed, out of memory."""
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds  # for which the task had run
+
+
+class TimedOut(Error, TimeoutError):
+    """A task that took longer than it may; its process was stopped where that is possible."""
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
 
 
 class UnknownPolicy(Error):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -48,8 +48,9 @@ class Feedback(Protocol):
 class Task:
     """A task and the option chosen for it. As a context manager it reports by itself, with the time as its cost."""
 
-    def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option) -> None:
+    def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option, over: bool = False) -> None:
         self.scheduler, self.id, self.kind, self.option = scheduler, id, kind, option
+        self.over = over  # it had reported or been cancelled when it was decided, which a key may do again
         self.reward: float | None = None
         self.cost: float | None = None
         self.began = time.perf_counter()  # never goes back, unlike the time of day
@@ -235,7 +236,8 @@ class Scheduler:
 
         def decided(batch: Batch) -> Task:
             row = batch.decide(kind, options, key, seconds)
-            return Task(self, str(row.task), kind, batch.mirror.option(row.option))
+            over = row.report is not None or bool(row.cancelled)
+            return Task(self, str(row.task), kind, batch.mirror.option(row.option), over)
 
         return Request(decided, None, key, kind)
 
@@ -247,6 +249,11 @@ class Scheduler:
         """What came of a task. The same report again changes nothing; another one is refused."""
         self.notice_fork()
         self.turns.ask(reporting(id, reward, cost))
+
+    def outcome(self, id: str, reward: float, cost: float, observed: Mapping[Any, tuple[float, float]]) -> Request:
+        """What asks for a report together with its side observations."""
+        number = task_number(id)
+        return Request(lambda batch: batch.report_all(number, reward, cost, observed), number)
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 BLOCK = 1 << 16
 MARKS_PER_DECADE = 10
 MOST_TASKS = 1 << 48  # what coins count to
+PORTIONS = 64  # of a simulation that other processes do
 LONGEST_DELAY = 10_000_000  # tasks under way are kept in memory
 NO_DELAY = np.zeros(0, np.int64)
 
@@ -71,9 +72,11 @@ def simulate(
     threads: int | None = None,
     engine: str | None = None,
     progress: bool | None = None,
+    executor: Executor | None = None,
 ) -> Results:
     """Try policies on an environment: names, `package.module:Class`, or {label: policy}.
 
+    Runs are spread over threads, or over the processes or the cluster of an executor, with the same numbers.
     Ctrl-C stops cleanly: the result then holds the runs that were finished, and `interrupted` is true.
 
     >>> from worthwhile.problem import two_kinds
@@ -95,9 +98,14 @@ def simulate(
     chosen = policies_of(policies, environment.problem, tasks)
     stages = stages_of(environment, list(chosen.values()), tasks, engine, late.most > 0)
     points = marks_of(marks, tasks)
-    compile_all(stages, list(chosen.values()), late, progress)
-    job = Job(list(chosen.values()), stages, points, late, seed, Progress(tasks * runs * len(chosen), progress))
-    finished, interrupted = run_all(job, runs, threads or os.cpu_count() or 1)
+    bar = Progress(tasks * runs * len(chosen), progress)
+    if executor is None:
+        compile_all(stages, list(chosen.values()), late, progress)
+        job = Job(list(chosen.values()), stages, points, late, seed, bar)
+        finished, interrupted = run_all(job, runs, threads or os.cpu_count() or 1)
+    else:
+        sweep = Sweep(environment, list(chosen.values()), tasks, engine, points, late, seed)
+        finished, interrupted = run_elsewhere(sweep, runs, executor, bar)
     return Results(
         environment.problem,
         overall(stages),
@@ -253,6 +261,48 @@ def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]
         except BaseException:
             job.stop.set()
             raise
+    return finished, False
+
+
+class Sweep(NamedTuple):
+    """What another process has to know to do runs of a simulation."""
+
+    environment: Environment | Drift
+    policies: list[Policy]
+    tasks: int
+    engine: str | None
+    marks: npt.NDArray[np.int64]
+    delay: Delay
+    seed: int
+
+
+def run_some(sweep: Sweep, numbers: Sequence[int]) -> dict[int, Floats]:
+    """Some of the runs, wherever this is called."""
+    stages = stages_of(sweep.environment, sweep.policies, sweep.tasks, sweep.engine, sweep.delay.most > 0)
+    job = Job(sweep.policies, stages, sweep.marks, sweep.delay, sweep.seed, Progress(0, False))
+    curves = {number: job.run(number) for number in numbers}
+    return {number: curve for number, curve in curves.items() if curve is not None}
+
+
+def run_elsewhere(sweep: Sweep, runs: int, executor: Executor, progress: Progress) -> tuple[dict[int, Floats], bool]:
+    """All runs, in portions, by an executor; what is finished when Ctrl-C comes is kept."""
+    portions = [range(runs)[first::PORTIONS] for first in range(min(runs, PORTIONS))]
+    waiting = {executor.submit(run_some, sweep, list(portion)) for portion in portions}
+    finished: dict[int, Floats] = {}
+    with progress:
+        try:
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    found = future.result()
+                    finished |= found
+                    progress.add(sweep.tasks * len(sweep.policies) * len(found))
+        except KeyboardInterrupt:
+            log.warning("interrupted: %d of %d runs are finished and kept", len(finished), runs)
+            return finished, True
+        finally:
+            for future in waiting:
+                future.cancel()
     return finished, False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -208,8 +208,23 @@ class Batch:
         self.mirror.fold.learn(entry)
         return number
 
+    def report_all(self, number: int, reward: Any, cost: Any, observed: Mapping[Any, tuple[Any, Any]]) -> TaskRow:
+        """A report with its side observations: all of them or, if one is refused, none."""
+        found = [self.observation(number, option, *values) for option, values in observed.items()]
+        row = self.report(number, reward, cost)
+        for place, values, known in found:
+            if not known:
+                self.enter(row, place, place, *values)
+        return row
+
     def observe(self, number: int, option: Any, reward: Any, cost: Any) -> None:
         """A side observation of another option of the same task."""
+        place, values, known = self.observation(number, option, reward, cost)
+        if not known:
+            self.enter(self.rows[number], place, place, *values)
+
+    def observation(self, number: int, option: Any, reward: Any, cost: Any) -> tuple[int, tuple[float, float], bool]:
+        """The option's number, the values, and whether they are in the log already; refused if they cannot be."""
         row, text = self.task(number), option_text(option)
         place = self.mirror.options.number.get(text, -1)
         if str(place) not in row.options.split(","):
@@ -221,10 +236,10 @@ class Batch:
         for entry in (*stored, *self.entries):
             if entry.task == number and entry.observed == place:
                 if values == (entry.reward, entry.cost):
-                    return
+                    return place, values, True
                 before = f"reward {entry.reward:g}, cost {entry.cost:g}"
                 raise AlreadyReported(f"task {number}, option {text}: already observed ({before}); {COUNTS_ONCE}")
-        self.enter(row, place, place, *values)
+        return place, values, False
 
     def cancel(self, number: int) -> None:
         """The task will not report, and no longer counts as running."""

@@ -52,8 +52,7 @@ class Turns:
     def ask_all(self, requests: Sequence[Request]) -> None:
         """Several from one thread, in one transaction; each gets its own answer or reason."""
         self.turn.acquire()
-        self.waiting.extend(requests)
-        self.lead()
+        self.lead(list(requests))
 
     def wait(self, request: Request) -> None:
         """Until it is done, or this thread's turn to do it; Ctrl-C has to wait too, or the turn would be lost."""

@@ -1,0 +1,117 @@
+"""What running tasks costs beyond the tasks: overhead of the loop, throughput of many workers, learning in flight."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from live import bare_sqlite
+from table import Report, best_times, clocked
+from worthwhile import Arrival, LocalExecutor, Outcome, Problem, Scheduler, seven_kinds, solve, work
+
+OPTIONS = [1, 5, 10, 15, 20]
+
+
+def nothing(kind: str, option: Any, payload: Any) -> float:
+    return 1.0
+
+
+def sleep(kind: str, option: Any, payload: float) -> float:
+    time.sleep(payload)
+    return 1.0
+
+
+def overhead(report: Report, folder: Path, tasks: int, rounds: int) -> None:
+    """One slot: decide, submit and report durably, against a bare round trip and two bare commits."""
+    stream = [Arrival(f"kind {number % 3}", OPTIONS) for number in range(tasks)]
+    with Scheduler(f"sqlite:///{folder}/ours.db") as scheduler, LocalExecutor(1) as executor:
+
+        def bare_trips() -> None:
+            for number in range(tasks):
+                executor.submit(nothing, "x", number, None).result()
+
+        def bare_commits() -> None:
+            for _ in bare_sqlite(folder / "bare.db", tasks):
+                pass
+
+        best = best_times(
+            {
+                "ours": lambda: clocked(partial(work, scheduler, stream, nothing, executor=executor)),
+                "trips": lambda: clocked(bare_trips),
+                "commits": lambda: clocked(bare_commits),
+            },
+            rounds,
+        )
+    each = {name: 1e6 * seconds / tasks for name, seconds in best.items()}
+    report.note("a bare round trip of the local executor", f"{each['trips']:.0f} µs")
+    report.note("two bare durable commits (SQLite)", f"{each['commits']:.0f} µs")
+    report.note("a task in the loop: decide, submit, run nothing, report", f"{each['ours']:.0f} µs")
+    report.at_most("loop / (round trip + two commits)", each["ours"] / (each["trips"] + each["commits"]), 1.5, "×")
+
+
+def throughput(report: Report, folder: Path, workers: int, seconds: float, each: int) -> None:
+    """Many workers that sleep."""
+    stream = [Arrival(f"kind {number % 3}", OPTIONS, seconds) for number in range(workers * each)]
+    with Scheduler(f"sqlite:///{folder}/many.db") as scheduler, LocalExecutor(workers) as executor:
+        work(scheduler, [Arrival("warm", OPTIONS, 0.0)] * (4 * workers), sleep, executor=executor)  # all have started
+        took = clocked(partial(work, scheduler, stream, sleep, executor=executor))
+    report.at_least(f"{workers} workers, tasks of {1000 * seconds:g} ms: of the ideal", each * seconds / took, 0.9, "×")
+
+
+def lost(problem: Problem, workers: int, tasks: int, seed: int) -> float:
+    """Pseudo-regret of the default, tasks of random length really in flight."""
+    luck = np.random.default_rng(seed)
+    kinds = luck.choice(len(problem.kinds), tasks, p=problem.arrival).tolist()
+    best, place = solve(problem), {option: number for number, option in enumerate(problem.options)}
+    noise = iter(luck.normal(0.0, 0.1, (10 * tasks, 2)).tolist())
+    pauses = iter((0.002 * luck.random(10 * tasks)).tolist())
+    regret = []
+
+    def run(kind: str, option: str, number: int) -> Any:
+        if workers > 1:
+            time.sleep(next(pauses))
+        where, (up, down) = (number, place[option]), next(noise)
+        regret.append(float(best.gaps[where]))
+        return Outcome(float(problem.reward[where]) + up, max(0.05, float(problem.cost[where]) + down))
+
+    offered = [[problem.options[one] for one in np.flatnonzero(row)] for row in problem.offered]
+    stream = [Arrival(problem.kinds[kind], offered[kind], kind) for kind in kinds]
+    with Scheduler(seed=seed) as scheduler, ThreadPoolExecutor(workers) as executor:
+        work(scheduler, stream, run, executor=executor)
+    return sum(regret)
+
+
+def in_flight(report: Report, tasks: int, seeds: int) -> None:
+    """Eight at once against one at a time."""
+    problem = seven_kinds()
+    one, eight = (np.mean([lost(problem, workers, tasks, seed) for seed in range(seeds)]) for workers in (1, 8))
+    whole = tasks * solve(problem).reward
+    report.note(f"lost with one in flight, {tasks:,} tasks × {seeds}", f"{one / whole:.2%}")
+    report.note("lost with eight in flight", f"{eight / whole:.2%}")
+    report.at_most("eight in flight / one", eight / one, 1.2, "×")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer tasks and workers")
+    parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a limit is missed")
+    arguments = parser.parse_args()
+    quick, report = arguments.quick, Report()
+    with tempfile.TemporaryDirectory() as folder:
+        overhead(report, Path(folder), 100, 3 if quick else 15)
+        throughput(report, Path(folder), 8 if quick else 64, 0.05, 20 if quick else 60)
+    in_flight(report, 500 if quick else 2000, 3 if quick else 20)
+    missed = report.close()
+    return 0 if arguments.no_fail else int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""The commands that run tasks: a function of one's own, or the bundled trainings."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from worthwhile.cli_arguments import whole
+from worthwhile.cli_live import STORE, Show
+from worthwhile.clusters import PLACES, executor_on
+from worthwhile.errors import BadParameter, BadTask
+from worthwhile.reports import digits
+from worthwhile.scheduler import Scheduler
+from worthwhile.worker import Arrival, Meter, Worked, work
+
+METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}
+INTERRUPTED = 130  # 128 + SIGINT
+WORK = """\
+Calls run(kind, option, payload) for every task, in other processes, and reports what it returns: a reward, or a
+worthwhile.Outcome. Tasks are JSON, one per line: {"kind": "weather", "options": [1, 5], "payload": null, "key": "a"}.
+A task with a key is done once. In a file, a line without a key gets the file's name and the line's number as its key.
+
+examples:
+  worthwhile work jobs:train --store tasks.db --tasks jobs.jsonl
+  worthwhile work jobs:train --store tasks.db --timeout 600 --slots 4 < jobs.jsonl
+  worthwhile work jobs:train --store tasks.db --tasks jobs.jsonl --on dask --address tcp://scheduler:8786
+
+Ctrl-C lets running tasks end (a second one does not), the exit code is 130; the same command again goes on.
+"""
+TRAIN = """\
+Trains small networks on the data that scikit-learn brings along, in other processes, and learns how many epochs are
+worth their time for each kind. Everything goes into the folder --out: the scheduler's store, all outcomes as a table
+that `worthwhile replay` reads, a report and a figure. The same command again goes on where it was.
+
+examples:
+  worthwhile train --data bundled --tasks 600 --out results/train
+  worthwhile replay results/train/outcomes.csv --cost-unit s
+"""
+
+
+def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
+    """The commands that run tasks."""
+    one = commands.add_parser("work", help="run tasks and report them", epilog=WORK, **settings)
+    one.add_argument("function", metavar="MODULE:FUNCTION", help="called as run(kind, option, payload)")
+    one.add_argument("--store", required=True, metavar="STORE", help=STORE)
+    one.add_argument("--name", default="default", help="of the scheduler (default)")
+    one.add_argument("--tasks", default="-", metavar="FILE", help="one JSON object per line (standard input)")
+    one.add_argument("--timeout", type=float, metavar="SECONDS", help="a task that runs longer has failed")
+    one.add_argument("--meter", default="wall", metavar="METER", help="the cost: wall, cpu or MODULE:FUNCTION (wall)")
+    one.add_argument("--failed-reward", type=float, default=0.0, metavar="R", help="of a task that fails (0)")
+    one.add_argument("--in-order", action="store_true", help="report in the order of arrival")
+    add_place(one)
+    one.set_defaults(run=partial(run_work, show=show))
+
+    one = commands.add_parser("train", help="trainings of real networks as tasks", epilog=TRAIN, **settings)
+    one.add_argument("--data", default="bundled", help="bundled: what scikit-learn brings along (bundled)")
+    one.add_argument("--tasks", type=whole, default=600, metavar="T", help="(600)")
+    one.add_argument("--seed", type=whole, default=0, metavar="S", help="of arrivals and trainings (0)")
+    one.add_argument("--policy", metavar="NAME", help="as for `worthwhile simulate` (the default policy)")
+    one.add_argument("--out", type=Path, default=Path("results/train"), metavar="FOLDER", help="(results/train)")
+    add_place(one)
+    one.set_defaults(run=partial(run_train, show=show))
+
+
+def add_place(command: Any, usual: str | None = "local") -> None:
+    """Where tasks run."""
+    words = f"processes here, or a cluster ({usual or 'threads of this process'})"
+    command.add_argument("--on", choices=PLACES, default=usual, help=words)
+    command.add_argument("--address", help="of the cluster (a local one is started)")
+    command.add_argument("--slots", type=whole, metavar="N", help="local processes (one per core)")
+
+
+def run_work(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile work"""
+    sys.path.append(os.getcwd())  # last, so that no installed module is hidden
+    run, meter = imported(arguments.function), METERS.get(arguments.meter) or imported(arguments.meter)
+    with (
+        Scheduler(arguments.store, arguments.name) as scheduler,
+        executor_on(arguments.on, arguments.address, arguments.slots) as executor,
+    ):
+        done = work(
+            scheduler,
+            arrivals_from(arguments.tasks),
+            run,
+            executor=executor,
+            timeout=arguments.timeout,
+            meter=meter,
+            failed_reward=arguments.failed_reward,
+            in_order=arguments.in_order,
+        )
+    show(asdict(done), done_text(done), arguments.json)
+    return INTERRUPTED if done.interrupted else 0
+
+
+def imported(path: str) -> Callable[..., Any]:
+    """A function by MODULE:FUNCTION."""
+    module, found, name = path.partition(":")
+    if not found:
+        raise BadParameter(f"{path!r} is no import path; write MODULE:FUNCTION, for instance jobs:train")
+    try:
+        function: Callable[..., Any] = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as reason:
+        raise BadParameter(f"cannot import {path!r}: {reason}") from None
+    return function
+
+
+def arrivals_from(path: str) -> Iterator[Arrival]:
+    """Tasks from a file with one JSON object per line, or from standard input."""
+    if path == "-":
+        yield from (arrival(text, f"standard input, line {line}", None) for line, text in enumerate(sys.stdin, 1))
+        return
+    try:
+        with open(path, encoding="utf-8") as file:
+            for line, text in enumerate(file, 1):
+                yield arrival(text, f"{path}, line {line}", f"{Path(path).name}:{line}")
+    except OSError as reason:
+        raise BadParameter(f"cannot read {path}: {reason.strerror}") from None
+
+
+def arrival(text: str, where: str, key: str | None) -> Arrival:
+    """A task from its line."""
+    try:
+        one = {"key": key, **json.loads(text)}
+        return Arrival(**one)
+    except (ValueError, TypeError) as reason:
+        shape = '{"kind": …, "options": […], "payload": …, "key": …}'
+        raise BadTask(f"{where}: {reason}; a task is a JSON object like {shape}") from None
+
+
+def done_text(done: Worked) -> str:
+    """The answer to `worthwhile work`."""
+    counts = f"{done.reported:,} tasks done, {done.failed:,} of them failed, {done.skipped:,} were done before"
+    ratio = f", reward / cost = {digits(done.reward / done.cost)}" if done.cost else ""
+    return counts + ratio + (" (interrupted: run it again to go on)" if done.interrupted else "")
+
+
+def run_train(arguments: argparse.Namespace, show: Show) -> int:
+    """worthwhile train"""
+    if arguments.data != "bundled":
+        raise BadParameter(f"--data {arguments.data}: there is only 'bundled' yet, the data of scikit-learn")
+    from worthwhile.training import bundled, comparing  # scikit-learn, which no other command needs
+    from worthwhile.training.view import View
+
+    folder: Path = arguments.out
+    folder.mkdir(parents=True, exist_ok=True)
+    store, outcomes, figure = folder / "tasks.db", folder / "outcomes.csv", folder / "figure.png"
+    out = sys.stderr if arguments.json else sys.stdout
+    with (
+        Scheduler(str(store), policy=arguments.policy) as scheduler,
+        executor_on(arguments.on, arguments.address, arguments.slots) as executor,
+    ):
+        # A service with a dashboard would be started here, and its address said beside this.
+        out.write(f"watch it in another terminal: worthwhile status {store}\n")
+        view = View(scheduler, arguments.tasks, out)
+        done = work(scheduler, bundled.stream(arguments.tasks, arguments.seed), bundled.train, executor=executor,
+                    after=view)  # fmt: skip
+        view.draw()
+        scheduler.export(outcomes)
+    found = comparing.compare(outcomes)
+    text = f"{done_text(done)}\n\n{comparing.comparison_text(found)}\n\n{comparing.RULES_ARE_TOLD}"
+    (folder / "report.txt").write_text(text + "\n", encoding="utf-8")
+    saved = [outcomes, folder / "report.txt"]
+    if find_spec("matplotlib"):
+        comparing.save_figure(found, figure)
+        saved.append(figure)
+    facts = {**asdict(done), "achieved": float(found.so_far[-1]), "rules": dict(found.rules), "saved": saved}
+    show({**facts, "saved": [str(path) for path in saved]}, f"\n{text}\nsaved: {', '.join(map(str, saved))}",
+         arguments.json)  # fmt: skip
+    return INTERRUPTED if done.interrupted else 0

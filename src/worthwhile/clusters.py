@@ -1,0 +1,97 @@
+"""Where tasks run, by name: processes of this machine, a Dask cluster, a Ray cluster; each as an Executor."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from worthwhile.errors import BadParameter, MissingExtra, did_you_mean
+from worthwhile.executors import LocalExecutor
+
+PLACES = ("local", "dask", "ray")
+RETRIES = 2  # times that a cluster runs a task again whose worker was lost
+
+
+@contextmanager
+def executor_on(place: str = "local", address: str | None = None, slots: int | None = None) -> Iterator[Executor]:
+    """An executor on the cluster at an address; without one, on a cluster of so many local processes.
+
+    >>> with executor_on("local", slots=1) as executor:
+    ...     executor.submit(pow, 2, 5).result()
+    32
+    """
+    if place not in PLACES:
+        raise BadParameter(f"no place {place!r} to run tasks; {did_you_mean(place, PLACES)}")
+    if place == "local":
+        if address is not None:
+            raise BadParameter(f"address {address!r}: local processes have none; name dask or ray")
+        with LocalExecutor(slots) as executor:
+            yield executor
+    else:
+        with dask_executor(address, slots) if place == "dask" else ray_executor(address, slots) as executor:
+            yield executor
+
+
+@contextmanager
+def dask_executor(address: str | None, slots: int | None) -> Iterator[Executor]:
+    """Dask's own executor, which knows its room."""
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise MissingExtra("a Dask cluster", "dask") from None
+    if address is not None:
+        with distributed.Client(address) as client:
+            yield with_room(client)
+        return
+    count = slots or os.cpu_count() or 1
+    with (
+        distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield with_room(client)
+
+
+def with_room(client: Any) -> Executor:
+    """The client's executor; every call is made, even if it looks like one made before."""
+    executor = client.get_executor(pure=False, retries=RETRIES)
+    executor.slots = max(1, sum(client.nthreads().values()))
+    found: Executor = executor
+    return found
+
+
+@contextmanager
+def ray_executor(address: str | None, slots: int | None) -> Iterator[Executor]:
+    """A Ray cluster, left alone if it was there before."""
+    try:
+        ray: Any = import_module("ray")
+    except ImportError:
+        raise MissingExtra("a Ray cluster", "ray") from None
+    found: dict[str, Any] = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}  # what is found here
+    here = {"num_cpus": slots or os.cpu_count() or 1, "include_dashboard": False, "runtime_env": found}
+    ray.init(address=address, log_to_driver=False, **({} if address is not None else here))
+    try:
+        yield RayExecutor(ray)
+    finally:
+        ray.shutdown()
+
+
+class RayExecutor(Executor):
+    """Ray's tasks as futures of the standard library."""
+
+    def __init__(self, ray: Any) -> None:
+        self.slots = int(ray.cluster_resources().get("CPU", 1))
+        self.call = ray.remote(max_retries=RETRIES)(called)
+
+    def submit(self, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """Have it called by a worker of the cluster."""
+        future: Future[Any] = self.call.remote(call, arguments, named).future()
+        return future
+
+
+def called(call: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    return call(*arguments, **named)

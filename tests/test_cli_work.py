@@ -1,0 +1,98 @@
+"""`worthwhile work` from a shell: tasks from a file or standard input, done once, interrupted and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worthwhile import Scheduler
+from worthwhile.cli import main
+
+JOBS = """
+import time
+
+def sleep(kind, option, payload):
+    time.sleep(option)
+    return payload
+
+def joules():
+    return 7.0 * time.perf_counter()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "jobs_of_a_test.py").write_text(JOBS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    return tmp_path
+
+
+def lines(count: int, **more: Any) -> str:
+    one = {"kind": "x", "options": [0.01], "payload": 2.0, **more}
+    return "".join(json.dumps(one) + "\n" for _ in range(count))
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["work", "jobs_of_a_test:sleep", "--store", "tasks.db", "--slots", "1", "--json", *arguments]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_lines_of_a_file_are_done_once_and_the_file_may_grow(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = folder / "tasks.jsonl"
+    tasks.write_text(lines(3))
+    assert document(capsys, "--tasks", "tasks.jsonl")["reported"] == 3
+    tasks.write_text(lines(4) + lines(1, payload="no reward", key="own"))
+    found = document(capsys, "--tasks", "tasks.jsonl", "--failed-reward", "-1", "--meter", "jobs_of_a_test:joules")
+    assert (found["reported"], found["failed"], found["skipped"], found["reward"]) == (2, 1, 3, 1.0)
+    assert found["cost"] >= 2 * 7 * 0.01
+    with Scheduler("tasks.db") as scheduler:
+        assert {line.key for line in scheduler.latest(9)} == {*(f"tasks.jsonl:{line}" for line in range(1, 5)), "own"}
+
+
+def test_what_cannot_be_run_is_refused_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "bad.jsonl").write_text(lines(1) + '{"kind": "x"}\n')
+    for words, reason in (
+        (["jobs_of_a_test", "--store", "x.db"], "no import path"),
+        (["no_such_module:run", "--store", "x.db"], "cannot import"),
+        (["jobs_of_a_test:nothing", "--store", "x.db"], "cannot import"),
+        (["jobs_of_a_test:sleep", "--store", "x.db", "--tasks", "none.jsonl"], "cannot read none.jsonl"),
+        (["jobs_of_a_test:sleep", "--store", "x.db", "--tasks", "bad.jsonl"], "bad.jsonl, line 2"),
+        (["jobs_of_a_test:sleep", "--store", "x.db", "--timeout", "0"], "timeout = 0"),
+        (["jobs_of_a_test:sleep", "--store", "x.db", "--address", "tcp://x"], "local processes have none"),
+    ):
+        assert main(["work", *words]) == 2
+        said = capsys.readouterr()
+        assert reason in said.err
+        assert (said.out, len(said.err.splitlines())) == ("", 1)
+    with Scheduler("x.db") as scheduler:
+        assert scheduler.summary().reports == 1  # the good line before the bad one
+
+
+def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(folder: Path) -> None:
+    (folder / "tasks.jsonl").write_text(lines(200))
+    words = "work jobs_of_a_test:sleep --store tasks.db --tasks tasks.jsonl --slots 1 --json"
+    command = [sys.executable, "-m", "worthwhile", *words.split()]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    while not os.path.exists("tasks.db") or reports() < 3:
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
+    found = json.loads(process.communicate(timeout=60)[0])
+    assert (process.returncode, found["interrupted"], found["failed"]) == (130, True, 0)
+    assert 3 <= found["reported"] < 200
+    again = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
+    assert (again["skipped"], again["reported"]) == (found["reported"], 200 - found["reported"])
+
+
+def reports() -> int:
+    with Scheduler("tasks.db") as scheduler:
+        return scheduler.summary().reports

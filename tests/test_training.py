@@ -1,0 +1,111 @@
+"""The bundled trainings: really trained and timed, worth scheduling, recorded, and resumed after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from worthwhile import Error, Problem, Scheduler, replay, solve
+from worthwhile.cli import main
+from worthwhile.training.bundled import EPOCHS, KINDS, stream, train
+from worthwhile.training.comparing import compare, comparison_text, rules_of
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_training_also_shows_the_shorter_ones(kind: str) -> None:
+    long, short = train(kind, 4, seed=3), train(kind, 2, seed=3)
+    assert long.observed[2][0] == short.reward  # the same network, two epochs old
+    assert 0.0 <= long.reward <= 1.0
+    costs = [cost for _, cost in long.observed.values()] + [long.cost]
+    assert costs == sorted(costs)
+
+
+def test_every_training_has_its_own_seed_and_key() -> None:
+    arrivals = list(stream(200, seed=1))
+    assert len({one.key for one in arrivals}) == len({one.payload for one in arrivals}) == 200
+    assert {one.kind for one in arrivals} == set(KINDS)
+    assert arrivals == list(stream(200, seed=1))
+    assert sum(one.arrival for one in KINDS.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+def test_no_simple_rule_comes_within_five_per_cent_of_the_optimum(tmp_path: Path) -> None:
+    """A run is recorded in which every training is the longest, and so shows all the others."""
+    with Scheduler() as scheduler:
+        scheduler.announce(options=EPOCHS)
+        scheduler.change(policy=f"fixed-option,option={EPOCHS[-1]}")
+        for kind in KINDS:
+            train(kind, 1, seed=0)
+            for seed in range(8):
+                task = scheduler.decide(kind, EPOCHS)
+                found = train(kind, task.option, seed)
+                for option, values in found.observed.items():
+                    task.observe(option, *values)
+                task.report(found.reward, found.cost)
+        assert scheduler.export(tmp_path / "recorded.csv") == 8 * len(KINDS) * len(EPOCHS)
+    shares = {kind: one.arrival for kind, one in KINDS.items()}
+    problem = replay(tmp_path / "recorded.csv", arrival=shares).problem
+    found = rules_of(problem)
+    best = solve(problem)
+    assert found["optimum θ*"] == best.ratio
+    for rule in ("always shortest", "always longest", "greedy per kind"):
+        assert best.ratio >= 1.05 * found[rule], found
+
+
+@pytest.mark.slow
+def test_train_is_killed_goes_on_and_leaves_a_table_that_can_be_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "--data", "bundled", "--tasks", "40", "--slots", "2", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen([sys.executable, "-m", "worthwhile", *words], stdout=subprocess.PIPE)
+    store = str(tmp_path / "out" / "tasks.db")
+    end = time.monotonic() + 120
+    while not os.path.exists(store) or reports(store) < 5:
+        assert process.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    process.kill()
+    process.communicate()
+    before = reports(store)
+    assert 5 <= before < 40
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["reported"], found["skipped"], found["failed"]) == (40 - before, before, 0)
+    assert reports(store) == 40
+    table = tmp_path / "out" / "outcomes.csv"
+    compared = compare(table)
+    assert len(compared.so_far) == 40
+    assert found["achieved"] == compared.so_far[-1]
+    with Scheduler(store, create=False) as scheduler:
+        assert compared.so_far[-1] == pytest.approx(scheduler.summary().ratio)
+    assert max(found["rules"], key=found["rules"].__getitem__) == "optimum θ*"
+    assert all(Path(file).stat().st_size > 0 for file in found["saved"])
+    assert "always longest" in comparison_text(compared)
+    assert main(["replay", str(table), "--tasks", "200", "--runs", "2", "--policy", "ratio-imed"]) == 0
+    assert main(["train", "--data", "no-such"]) == 2
+    assert "only 'bundled'" in capsys.readouterr().err
+
+
+def reports(store: str) -> int:
+    try:
+        with Scheduler(store, create=False) as scheduler:
+            return scheduler.summary().reports
+    except Error:  # not there yet
+        return 0
+
+
+def test_the_rules_are_what_their_names_say() -> None:
+    problem = Problem.of({"x": (0.5, {"1": (1, 1), "2": (3, 2)}), "y": (0.5, {"1": (1, 2), "2": (2, 10)})})
+    found = rules_of(problem)
+    assert found["always shortest"] == pytest.approx(2 / 3)
+    assert found["always longest"] == pytest.approx(5 / 12)
+    assert found["at random"] == pytest.approx((2 + 1.5) / (1.5 + 6))
+    assert found["greedy per kind"] == found["optimum θ*"] == pytest.approx(4 / 4)
+    assert np.isfinite(list(found.values())).all()

@@ -1,0 +1,358 @@
+"""Tasks that really run: measured, reported once, and no harm done when they raise, hang or die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import work_tasks
+from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, measure, work
+from worthwhile.errors import AlreadyReported, BadFeedback, BadParameter, BadTask, TimedOut, WorkerLost
+from worthwhile.worker import Finished
+
+OPTIONS = work_tasks.OPTIONS
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[LocalExecutor]:
+    """Two slots, for tests that leave them in order."""
+    with LocalExecutor(2) as executor:
+        yield executor
+
+
+def arrivals(count: int, payload: Any = None) -> list[Arrival]:
+    return [Arrival(f"kind {number % 2}", OPTIONS, payload, f"job {number}") for number in range(count)]
+
+
+def test_every_task_is_decided_run_measured_and_reported(address: str, two: LocalExecutor) -> None:
+    seen: list[Finished] = []
+    with Scheduler(address) as scheduler:
+        done = work(scheduler, arrivals(12), work_tasks.double, executor=two, after=seen.append)
+        summary, lines = scheduler.summary(), scheduler.latest(12)
+        assert scheduler.rebuild()
+    assert (done.reported, done.failed, done.skipped, done.dropped, done.interrupted) == (12, 0, 0, 0, False)
+    assert (summary.reports, summary.running) == (12, 0)
+    assert {line.key for line in lines} == {f"job {number}" for number in range(12)}
+    assert all(line.reward == 2.0 * line.option and 0.0 < line.cost < 5.0 for line in lines)
+    assert (done.reward, done.cost) == (pytest.approx(summary.reward), pytest.approx(summary.cost))
+    assert len({one.task.id for one in seen}) == 12
+
+
+def test_as_many_are_in_flight_as_the_executor_has_room() -> None:
+    together = threading.Barrier(3)
+
+    def run(kind: str, option: Any, payload: Any) -> float:
+        together.wait(timeout=20)  # three at once, or it breaks
+        return 1.0
+
+    with ThreadPoolExecutor(3) as executor, Scheduler() as scheduler:
+        done = work(scheduler, arrivals(9), run, executor=executor)
+        assert (done.reported, done.failed) == (9, 0)
+
+
+def test_a_task_may_bring_its_own_cost_and_what_it_saw_of_shorter_ones(two: LocalExecutor) -> None:
+    with Scheduler() as scheduler:
+        scheduler.announce(options=OPTIONS)
+        scheduler.change(policy="fixed-option,option=4")
+        work(scheduler, arrivals(4), work_tasks.prefixes, executor=two)
+        for kind in scheduler.summary().kinds:
+            found = {one.option: (one.pulls, one.observed) for one in kind.options}
+            assert found == {1: (0, 2), 2: (0, 2), 4: (2, 0)}
+        assert scheduler.summary().cost == 16.0
+
+
+@pytest.mark.parametrize(("meter", "least", "most"), [(time.perf_counter, 0.05, 5.0), (time.thread_time, 1e-9, 0.04)])
+def test_the_cost_is_what_the_meter_says(meter: Any, least: float, most: float) -> None:
+    def sleep(kind: str, option: Any, payload: Any) -> float:
+        time.sleep(0.05)
+        return 1.0
+
+    with ThreadPoolExecutor(1) as executor, Scheduler() as scheduler:
+        work(scheduler, arrivals(1), sleep, executor=executor, meter=meter)
+        assert least <= scheduler.summary().cost <= most
+
+
+def test_a_task_that_raises_hangs_or_dies_fails_alone(sqlite: str) -> None:
+    kinds = {"raise": "ValueError: not today", "hang": "TimedOut", "die": "WorkerLost", "nonsense": "BadFeedback"}
+    payloads = ["fine", "raise", "fine", "hang", "die", "nonsense", *["fine"] * 10, "die", "fine"]
+    stream = [Arrival("x", OPTIONS, payload, f"{place} {payload}") for place, payload in enumerate(payloads)]
+    seen: dict[str, Finished] = {}
+    with Scheduler(sqlite) as scheduler, LocalExecutor(2) as executor:
+        keys = {}
+        done = work(
+            scheduler,
+            stream,
+            work_tasks.misbehave,
+            executor=executor,
+            timeout=0.5,
+            failed_reward=-1.0,
+            after=lambda one: seen.update({one.task.id: one}),
+        )
+        keys = {line.task: line.key for line in scheduler.latest(100)}
+        assert (done.reported, done.failed) == (len(stream), 5)
+        assert scheduler.summary().running == 0
+    for task, one in seen.items():
+        payload = str(keys[task]).split()[1]
+        assert one.cost > 0.0
+        assert (one.failure or "").startswith(kinds.get(payload, ""))
+        assert one.reward == (1.0 if payload == "fine" else -1.0)
+        assert (one.failure is None) == (payload == "fine")
+        assert payload != "hang" or 0.5 <= one.cost < 5.0
+
+
+def test_the_others_keep_their_processes_when_one_dies() -> None:
+    with LocalExecutor(2) as executor:
+        first, second = (executor.submit(pid_after, 0.3) for _ in range(2))
+        pids = {first.result(), second.result()}
+        assert len(pids) == 2
+        victim, other = pids
+        os.kill(victim, signal.SIGKILL)
+        until(lambda: not work_tasks.alive(victim))
+        first, second = (executor.submit(pid_after, 0.3) for _ in range(2))
+        after = {first.result(timeout=30), second.result(timeout=30)}
+        assert other in after
+        assert victim not in after
+        assert len(after) == 2
+
+
+def pid_after(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def test_a_hung_task_is_killed_with_what_it_has_started(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    with LocalExecutor(1) as executor:
+        future = executor.submit_within(2.0, work_tasks.hang_with_child, "x", 1, str(note))
+        with pytest.raises(TimedOut, match="more than 2 s"):
+            future.result(timeout=30)
+        pids = [int(word) for word in note.read_text().split()]
+        assert not any(map(work_tasks.alive, pids))
+        assert executor.submit(pow, 2, 3).result() == 8
+
+
+def test_the_executor_keeps_the_rules_of_executors() -> None:
+    executor = LocalExecutor(1)
+    assert list(executor.map(pow, [1, 2, 3], [2, 2, 2])) == [1, 4, 9]
+    with pytest.raises(ZeroDivisionError):
+        executor.submit(divmod, 1, 0).result()
+    with pytest.raises(Exception, match="pickle"):
+        executor.submit(lambda: 1).result()
+    with pytest.raises(WorkerLost, match="code -9"):
+        executor.submit(work_tasks.misbehave, "x", 1, "die").result()
+    running = executor.submit(pid_after, 0.5)
+    waiting = executor.submit(pid_after, 0.5)
+    while not running.running():
+        time.sleep(0.01)
+    executor.shutdown(cancel_futures=True)
+    assert running.result() > 0
+    assert waiting.cancelled()
+    with pytest.raises(RuntimeError, match="shut down"):
+        executor.submit(pow, 1, 1)
+    with pytest.raises(BadParameter, match="slots = 0"):
+        LocalExecutor(0)
+
+
+def test_an_executor_that_cannot_stop_a_task_gives_it_up_and_drops_what_comes_late() -> None:
+    late = threading.Event()
+
+    def slow(kind: str, option: Any, payload: Any) -> float:
+        if payload == 0:
+            late.wait(20)
+        return 1.0
+
+    with ThreadPoolExecutor(2) as executor, Scheduler() as scheduler:
+        stream = [Arrival("x", OPTIONS, number, f"job {number}") for number in range(6)]
+        done = work(scheduler, stream, slow, executor=executor, timeout=0.3)
+        assert (done.reported, done.failed) == (6, 1)
+        late.set()
+        executor.shutdown()
+        assert scheduler.summary().reports == 6
+        assert sorted(line.reward for line in scheduler.latest(6)) == [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_reports_come_in_the_order_of_arrival_when_asked_for(in_order: bool) -> None:
+    def run(kind: str, option: Any, payload: Any) -> float:
+        time.sleep(0.2 if payload == 0 else 0.0)
+        return 1.0
+
+    seen: list[str] = []
+    stream = [Arrival("x", OPTIONS, number) for number in range(5)]
+    settings: dict[str, Any] = {"in_order": in_order, "after": lambda one: seen.append(one.task.id)}
+    with ThreadPoolExecutor(2) as executor, Scheduler() as scheduler:
+        work(scheduler, stream, run, executor=executor, **settings)
+    assert (seen == sorted(seen, key=int)) == in_order
+
+
+def test_what_has_reported_is_not_run_again(sqlite: str, tmp_path: Path, two: LocalExecutor) -> None:
+    file = str(tmp_path / "lines")
+    for count, reported, skipped in ((5, 5, 0), (9, 4, 5), (9, 0, 9)):
+        with Scheduler(sqlite) as scheduler:
+            done = work(scheduler, work_tasks.stream(file, count), work_tasks.written_down, executor=two)
+        assert (done.reported, done.skipped) == (reported, skipped)
+    assert sorted(Path(file).read_text().split(), key=int) == [str(number) for number in range(9)]
+
+
+def test_a_killed_loop_goes_on_where_it_was(durable: str, tmp_path: Path) -> None:
+    file, program = tmp_path / "lines", [sys.executable, work_tasks.__file__, durable, str(tmp_path / "lines"), "60"]
+    killed = subprocess.Popen(program, stdout=subprocess.PIPE)
+    assert killed.stdout is not None
+    reported = [killed.stdout.readline() for _ in range(10)]
+    workers = children(killed.pid)
+    killed.kill()
+    reported += killed.communicate()[0].splitlines()
+    assert workers
+    until(lambda: not any(map(work_tasks.alive, workers)))
+    with Scheduler(durable) as scheduler:
+        before = {line.key for line in scheduler.latest(100) if line.state == "reported"}
+    assert 10 <= len(reported) <= len(before) < 60
+    runs_before = file.read_text().split()
+    last = subprocess.run(program, capture_output=True, text=True, check=True, timeout=120).stdout.splitlines()[-1]
+    assert last == f"interrupted False reported {60 - len(before)} skipped {len(before)}"
+    with Scheduler(durable) as scheduler:
+        assert (scheduler.summary().tasks, scheduler.summary().reports, scheduler.summary().running) == (60, 60, 0)
+        assert scheduler.rebuild()
+    again = file.read_text().split()[len(runs_before) :]
+    assert not {f"job {name}" for name in again} & before
+
+
+def test_ctrl_c_lets_running_tasks_end_and_loses_nothing(sqlite: str, tmp_path: Path) -> None:
+    file, program = tmp_path / "lines", [sys.executable, work_tasks.__file__, sqlite, str(tmp_path / "lines"), "500"]
+    stopped = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
+    assert stopped.stdout is not None
+    for _ in range(5):
+        stopped.stdout.readline()
+    stopped.send_signal(signal.SIGINT)
+    last = stopped.communicate(timeout=60)[0].splitlines()[-1]
+    assert stopped.returncode == 0
+    assert last.startswith("interrupted True")
+    lines = file.read_text().split()
+    with Scheduler(sqlite) as scheduler:
+        summary = scheduler.summary()
+        assert (summary.running, summary.reports) == (0, len(lines))
+        assert 5 <= summary.reports < 500
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
+
+
+def until(good: Any, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not good():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_stream_that_has_nothing_now_is_asked_again_while_tasks_end() -> None:
+    seen: list[Finished] = []
+
+    def stream() -> Iterator[Arrival | None]:
+        yield Arrival("x", OPTIONS)
+        while not seen:
+            yield None
+        yield Arrival("x", OPTIONS)
+
+    with ThreadPoolExecutor(4) as executor, Scheduler() as scheduler:
+        done = work(scheduler, stream(), lambda *_: 1.0, executor=executor, after=seen.append)
+        assert done.reported == 2
+
+
+def test_a_stream_that_breaks_still_reports_what_is_under_way() -> None:
+    def stream() -> Iterator[Arrival]:
+        yield Arrival("x", OPTIONS)
+        raise OSError("the queue is gone")
+
+    with ThreadPoolExecutor(4) as executor, Scheduler() as scheduler:
+        with pytest.raises(OSError, match="the queue is gone"):
+            work(scheduler, stream(), lambda *_: 1.0, executor=executor)
+        assert scheduler.summary().reports == 1
+        with pytest.raises(BadTask, match="no options"):
+            work(scheduler, [("x", [1]), ("x", [])], lambda *_: 1.0, executor=executor)
+        assert scheduler.summary().reports == 2
+
+
+def test_someone_elses_report_counts_and_ours_is_dropped() -> None:
+    with ThreadPoolExecutor(1) as executor, Scheduler() as scheduler:
+
+        def run(kind: str, option: Any, payload: Any) -> float:
+            scheduler.report("1", reward=5.0, cost=1.0)
+            return 1.0
+
+        done = work(scheduler, arrivals(1), run, executor=executor)
+        assert (done.reported, done.dropped) == (0, 1)
+        assert scheduler.summary().reward == 5.0
+
+
+def test_observing_what_was_not_on_offer_is_a_failure_of_that_task() -> None:
+    with ThreadPoolExecutor(1) as executor, Scheduler() as scheduler:
+        done = work(scheduler, arrivals(2), lambda *_: Outcome(1.0, 1.0, {99: (1.0, 1.0)}), executor=executor)
+        assert (done.reported, done.failed, done.reward) == (2, 2, 0.0)
+        assert all(one.observed == 0 for kind in scheduler.summary().kinds for one in kind.options)
+
+
+def test_what_cannot_work_is_refused_at_once() -> None:
+    with Scheduler() as scheduler, ThreadPoolExecutor(1) as executor:
+        with pytest.raises(BadParameter, match="cannot be sent to another process"):
+            work(scheduler, arrivals(1), lambda *_: 1.0)
+        with pytest.raises(BadParameter, match="timeout = -1"):
+            work(scheduler, arrivals(1), work_tasks.double, timeout=-1)
+        with pytest.raises(BadParameter, match="in_flight = 0"):
+            work(scheduler, arrivals(1), work_tasks.double, in_flight=0)
+        with pytest.raises(BadFeedback, match="reward = nan"):
+            work(scheduler, arrivals(1), work_tasks.double, failed_reward=float("nan"), executor=executor)
+
+
+def test_a_process_pool_does_the_same() -> None:
+    with ProcessPoolExecutor(2) as executor, Scheduler() as scheduler:
+        assert work(scheduler, arrivals(6), work_tasks.double, executor=executor).reported == 6
+
+
+def test_only_the_measuring() -> None:
+    with measure() as spent:
+        time.sleep(0.02)
+        assert spent.so_far() > 0.0
+    assert 0.02 <= spent.cost < 2.0
+
+    @measure(time.perf_counter)
+    def train(rounds: int) -> float:
+        """Trains."""
+        time.sleep(0.02)
+        return rounds / 10
+
+    found = train(rounds=5)
+    assert (found.reward, train.__doc__) == (0.5, "Trains.")
+    assert found.cost is not None
+    assert found.cost >= 0.02
+
+
+def test_report_and_observations_are_stored_together_or_not_at_all(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        task = scheduler.decide("x", [1])
+        task = scheduler.decide("x", [1, 2, 3], key="second")
+        other = next(option for option in (1, 2, 3) if option != task.option)
+        bad = scheduler.outcome(task.id, 1.0, 1.0, {other: (1.0, 1.0), 99: (1.0, 1.0)})
+        good = scheduler.outcome(task.id, 1.0, 1.0, {other: (0.5, 1.0)})
+        scheduler.ask_all([bad])
+        assert isinstance(bad.reason, BadFeedback)
+        assert scheduler.summary().reports == 0
+        scheduler.ask_all([good])
+        assert good.reason is None
+        scheduler.ask_all([good])  # again changes nothing
+        assert good.reason is None
+        third = scheduler.outcome(task.id, 1.0, 1.0, {other: (0.7, 1.0)})
+        scheduler.ask_all([third])
+        assert isinstance(third.reason, AlreadyReported)
+        assert sum(one.observed for kind in scheduler.summary().kinds for one in kind.options) == 1

@@ -1,0 +1,86 @@
+"""Tasks that really run, in processes of their own: they end, raise, hang and die. `python work_tasks.py` runs many."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, work
+
+OPTIONS = [1, 2, 4]
+
+
+def double(kind: str, option: Any, payload: Any) -> float:
+    return 2.0 * option
+
+
+def own_process(kind: str, option: Any, payload: Any) -> float:
+    return float(os.getpid())
+
+
+def misbehave(kind: str, option: Any, payload: Any) -> float | str:
+    """Does what its payload says."""
+    if payload == "raise":
+        raise ValueError("not today")
+    if payload == "hang":
+        time.sleep(3600)
+    if payload == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if payload == "nonsense":
+        return "a reward"
+    time.sleep(0.02)
+    return 1.0
+
+
+def hang_with_child(kind: str, option: Any, payload: Any) -> float:
+    """Starts a process of its own and waits for it."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    Path(payload).write_text(f"{os.getpid()} {child.pid}")
+    return float(child.wait())
+
+
+def prefixes(kind: str, option: Any, payload: Any) -> Outcome:
+    """A long run that also shows the shorter ones."""
+    return Outcome(0.1 * option, 1.0 * option, {each: (0.1 * each, 1.0 * each) for each in OPTIONS if each < option})
+
+
+def written_down(kind: str, option: Any, payload: Any) -> float:
+    """Leaves a line in a file for every time it runs to its end."""
+    file, name = payload
+    time.sleep(0.01)
+    with open(file, "a", encoding="utf-8") as lines:
+        lines.write(f"{name}\n")
+    return 1.0
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def stream(file: str, count: int) -> list[Arrival]:
+    return [Arrival(f"kind {number % 2}", OPTIONS, (file, number), f"job {number}") for number in range(count)]
+
+
+def main() -> None:
+    """url, file for lines, number of tasks."""
+    url, file, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    with Scheduler(url) as scheduler, LocalExecutor(2) as executor:
+        done = work(scheduler, stream(file, count), written_down, executor=executor, after=lambda one: say(one.task.id))
+    say(f"interrupted {done.interrupted} reported {done.reported} skipped {done.skipped}")
+
+
+def say(words: object) -> None:
+    os.write(1, f"{words}\n".encode())
+
+
+if __name__ == "__main__":
+    main()
