@@ -1,0 +1,45 @@
+"""Whom should a labelling task go to? Workers come and go, answer late, and some never do.
+
+A crowd's workers differ in how often they are right and in what they charge. Only those who are at work are on offer.
+Answers come back out of order; a worker who never answers costs nothing but a lease.
+"""
+
+from __future__ import annotations
+
+import random
+
+from worthwhile import Scheduler, Task
+
+SHARE_RIGHT = {"ann": (0.95, 0.60), "bob": (0.80, 0.85), "cem": (0.55, 0.50), "dot": (0.90, 0.90)}  # birds, texts
+CHARGE = {"ann": 9.0, "bob": 5.0, "cem": 2.0, "dot": 7.0}  # cents per label
+PLATFORM = 4.0  # cents per label, whoever does it
+
+
+def main(tasks: int = 3000) -> None:
+    luck, waiting = random.Random(2), list[Task]()
+    with Scheduler(overhead=PLATFORM, seed=2) as scheduler:
+        for number in range(tasks):
+            at_work = [name for name in CHARGE if luck.random() < 0.8] or ["cem"]
+            kind = luck.choice(["birds", "texts"])
+            waiting.append(scheduler.decide(kind, at_work, key=f"label {number}", lease=60))
+            if len(waiting) > 20:  # somebody answers, not the first who was asked
+                answer(waiting.pop(luck.randrange(len(waiting))), luck)
+        summary = scheduler.summary()
+    print(f"{summary.reports} labels, {summary.ratio:.4f} right ones per cent, {summary.running} still out")
+    for kind in summary.kinds:
+        shares = ", ".join(f"{one.option} {one.share:.0%}" for one in kind.options)
+        print(f"{kind.kind}: {shares}")
+
+
+def answer(task: Task, luck: random.Random) -> None:
+    """What comes back; one in fifty never does."""
+    if luck.random() < 0.02:
+        task.cancel()
+        return
+    name = str(task.option)
+    right = luck.random() < SHARE_RIGHT[name][task.kind == "texts"]
+    task.report(reward=float(right), cost=CHARGE[name])
+
+
+if __name__ == "__main__":
+    main()
