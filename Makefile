@@ -28,7 +28,7 @@ compare: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a t
 	$(BIN)/worthwhile simulate seven-kinds --policy all --tasks 30000 --runs 20 --progress \
 	  --plot results/compare.png --out results/compare.csv
 
-test: lint $(VENV)/.installed-dev  ## Check everything: lint, types, layers, all tests with coverage
+test: lint $(VENV)/.installed-dev $(VENV)/.browser  ## Check everything: lint, types, layers, all tests with coverage
 	$(TESTS) -m "not long" --cov --cov-report=term
 
 quick: $(VENV)/.installed-dev  ## The core tests, under two minutes
@@ -45,10 +45,11 @@ bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md
 	$(BIN)/python benchmarks/arena.py $(if $(TABLES),--tables $(TABLES))
 	$(BIN)/python benchmarks/speed.py --no-fail
 	$(BIN)/python benchmarks/live.py --no-fail
+	$(BIN)/python benchmarks/service.py --no-fail
 
-soak: $(VENV)/.installed-dev  ## All tests with many more examples, then the benchmarks; for a night
+soak: $(VENV)/.installed-dev $(VENV)/.browser  ## All tests with many more examples, then the benchmarks; for a night
 	@$(PIP) install --quiet ray
-	HYPOTHESIS_PROFILE=soak $(TESTS)
+	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 $(TESTS)
 	$(MAKE) bench
 	$(BIN)/python benchmarks/arena.py --full $(if $(TABLES),--tables $(TABLES))
 	$(BIN)/python benchmarks/tails.py
@@ -75,4 +76,17 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "Installing the development tools into $(VENV) …"
 	@$(PIP) install --quiet --upgrade 'pip>=25.1'
 	@$(PIP) install --quiet --group dev
+	@touch $@
+
+# a real browser for the dashboard's tests; wrk for its benchmark
+$(VENV)/.browser: $(VENV)/.created
+	@if ! { command -v chromium && command -v chromedriver; } > /dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	    echo "Installing Chromium, its driver and wrk …"; \
+	    apt-get update -qq && apt-get install -y -qq chromium chromium-driver wrk > /dev/null; \
+	  else \
+	    echo "The dashboard is tested in a real browser. Install Chromium and its driver (Debian, Ubuntu:"; \
+	    echo "sudo apt-get install chromium chromium-driver wrk), or leave those tests out: make quick"; exit 1; \
+	  fi; \
+	fi
 	@touch $@

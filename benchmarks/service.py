@@ -152,14 +152,16 @@ def main() -> int:
         folder = Path(name)
         (folder / "nothing.py").write_text(NOTHING_APP, encoding="utf-8")
         server = [sys.executable, "-m", "uvicorn", "nothing:app", "--port", str(PORT), "--log-level", "error"]
-        nothing = on_core(server_core, [*server, "--no-access-log"], folder)
-        wait_for("/nothing")
-        base = load(load_core, folder, NOTHING, arguments.seconds)
-        nothing.terminate()
-        nothing.wait()
-        pairs_of_nothing = base.rate / 2
-        report.note("do-nothing requests, two at a time", f"{pairs_of_nothing:,.0f}/s")
 
+        def nothing() -> float:
+            running = on_core(server_core, [*server, "--no-access-log"], folder)
+            wait_for("/nothing")
+            found = load(load_core, folder, NOTHING, arguments.seconds).rate / 2
+            running.terminate()
+            running.wait()
+            return found
+
+        before = nothing()
         command = [sys.executable, "-m", "worthwhile", "serve", "--store", "load.db", "--port", str(PORT)]
         service = on_core(server_core, [*command, "--engine", arguments.engine, "--no-access-log"], folder)
         wait_for("/v1/health")
@@ -173,6 +175,8 @@ def main() -> int:
         service.terminate()
         service.wait()
 
+        pairs_of_nothing = max(before, nothing())  # a noisy machine must not make us look good
+        report.note("do-nothing requests, two at a time", f"{pairs_of_nothing:,.0f}/s")
         pairs = single.rate / 2
         report.note("durable decide + report", f"{pairs:,.0f}/s")
         report.at_least("  of the do-nothing pairs", pairs / pairs_of_nothing, 0.3, "×")

@@ -137,7 +137,7 @@ def test_a_hung_task_is_killed_with_what_it_has_started(tmp_path: Path) -> None:
         with pytest.raises(TimedOut, match="more than 2 s"):
             future.result(timeout=30)
         pids = [int(word) for word in note.read_text().split()]
-        assert not any(map(work_tasks.alive, pids))
+        until(lambda: not any(map(work_tasks.alive, pids)))
         assert executor.submit(pow, 2, 3).result() == 8
 
 
