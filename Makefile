@@ -44,6 +44,7 @@ bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md
 	$(BIN)/python benchmarks/regret.py $(if $(TABLES),--tables $(TABLES))
 	$(BIN)/python benchmarks/speed.py --no-fail
 	$(BIN)/python benchmarks/live.py --no-fail
+	$(BIN)/python benchmarks/work.py --no-fail
 
 soak: $(VENV)/.installed-dev  ## All tests with many more examples, then the benchmarks; for a night
 	@$(PIP) install --quiet ray
