@@ -46,6 +46,7 @@ bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md
 	$(BIN)/python benchmarks/speed.py --no-fail
 	$(BIN)/python benchmarks/live.py --no-fail
 	$(BIN)/python benchmarks/service.py --no-fail
+	$(BIN)/python benchmarks/work.py --no-fail
 
 soak: $(VENV)/.installed-dev $(VENV)/.browser  ## All tests with many more examples, then the benchmarks; for a night
 	@$(PIP) install --quiet ray

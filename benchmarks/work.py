@@ -61,7 +61,8 @@ def throughput(report: Report, folder: Path, workers: int, seconds: float, each:
     """Many workers that sleep."""
     stream = [Arrival(f"kind {number % 3}", OPTIONS, seconds) for number in range(workers * each)]
     with Scheduler(f"sqlite:///{folder}/many.db") as scheduler, LocalExecutor(workers) as executor:
-        work(scheduler, [Arrival("warm", OPTIONS, 0.0)] * (4 * workers), sleep, executor=executor)  # all have started
+        while not all(process is not None and process.started for process in executor.processes):
+            time.sleep(0.1)
         took = clocked(partial(work, scheduler, stream, sleep, executor=executor))
     report.at_least(f"{workers} workers, tasks of {1000 * seconds:g} ms: of the ideal", each * seconds / took, 0.9, "×")
 
@@ -106,7 +107,7 @@ def main() -> int:
     arguments = parser.parse_args()
     quick, report = arguments.quick, Report()
     with tempfile.TemporaryDirectory() as folder:
-        overhead(report, Path(folder), 100, 3 if quick else 15)
+        overhead(report, Path(folder), 20, 5 if quick else 60)
         throughput(report, Path(folder), 8 if quick else 64, 0.05, 20 if quick else 60)
     in_flight(report, 500 if quick else 2000, 3 if quick else 20)
     missed = report.close()

@@ -88,7 +88,9 @@ def test_the_source_archive_has_what_a_contributor_needs(tmp_path: Path) -> None
     assert not any("__pycache__" in name or name.startswith((".venv", "results")) for name in names)
 
 
-@pytest.mark.parametrize("module", ["apsw", "numba", "matplotlib", "psycopg", "pyarrow", "tqdm"])
+@pytest.mark.parametrize(
+    "module", ["apsw", "distributed", "numba", "matplotlib", "psycopg", "pyarrow", "ray", "sklearn", "tqdm"]
+)
 def test_importing_worthwhile_loads_no_optional_dependency(module: str) -> None:
     ask = f"import sys, worthwhile; print({module!r} in sys.modules)"
     assert output(sys.executable, "-c", ask).strip() == "False"

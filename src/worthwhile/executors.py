@@ -64,8 +64,7 @@ class LocalExecutor(Executor):
 
     def serve(self, slot: int) -> None:
         """One slot: a process, and a new one whenever it is gone."""
-        self.process(slot)
-        while (job := self.jobs.get()) is not None:
+        while (job := self.next_job(slot)) is not None:
             if job.future.set_running_or_notify_cancel():
                 try:
                     answer = self.answer(slot, job)
@@ -75,6 +74,11 @@ class LocalExecutor(Executor):
                     job.future.set_result(answer)
                 del job  # or its result would be kept until the next one comes
         self.process(slot).close()
+
+    def next_job(self, slot: int) -> Job | None:
+        """Taken when the slot's process has started, so that no call waits for it while others are free."""
+        self.process(slot).ready()
+        return self.jobs.get()
 
     def process(self, slot: int) -> Process:
         """The slot's process, a new one if there is none."""
