@@ -25,6 +25,8 @@ demo: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a tabl
 	@echo "Next: write down your own problem (docs/problems.md) and run"
 	@echo "  $(BIN)/worthwhile solve problem.toml"
 	@echo "  $(BIN)/worthwhile simulate problem.toml --plot mine.png"
+	@echo "For real tasks, with a dashboard (docs/service.md):"
+	@echo "  $(BIN)/worthwhile serve      and open http://127.0.0.1:8080/"
 
 test: lint $(VENV)/.installed-dev $(VENV)/.browser  ## Check everything: lint, types, layers, all tests with coverage
 	$(TESTS) --cov --cov-report=term
@@ -45,7 +47,7 @@ bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md
 	$(BIN)/python benchmarks/service.py --no-fail
 
 soak: $(VENV)/.installed-dev $(VENV)/.browser  ## All tests with many more examples, then the benchmarks; for a night
-	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 $(TESTS)
+	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 $(TESTS)
 	$(MAKE) bench
 	$(BIN)/python benchmarks/faults.py
 
