@@ -21,6 +21,7 @@ demo: $(VENV)/.installed  ## Train 600 real networks, learning how long is worth
 	@echo
 	@echo "Stopped on the way? make demo goes on where it was. To begin again: rm -r results/demo"
 	@echo "Next, on what was recorded:  $(BIN)/worthwhile replay results/demo/outcomes.csv --cost-unit s"
+	@echo "What it learned, on a page:  $(BIN)/worthwhile serve --store results/demo/tasks.db   (http://127.0.0.1:8080/)"
 	@echo "Next, tasks of your own:     docs/work.md"
 
 compare: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a table and results/compare.png (two minutes)
@@ -50,7 +51,7 @@ bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md
 
 soak: $(VENV)/.installed-dev $(VENV)/.browser  ## All tests with many more examples, then the benchmarks; for a night
 	@$(PIP) install --quiet ray
-	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 $(TESTS)
+	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 $(TESTS)
 	$(MAKE) bench
 	$(BIN)/python benchmarks/arena.py --full $(if $(TABLES),--tables $(TABLES))
 	$(BIN)/python benchmarks/tails.py

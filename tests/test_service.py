@@ -373,3 +373,11 @@ def test_the_description_names_every_endpoint(served: Served) -> None:
     ids = [one["operationId"] for methods in found["paths"].values() for one in methods.values()]
     assert len(set(ids)) == len(ids)
     assert found["components"]["schemas"]["Decide"]["additionalProperties"] is False
+
+
+def test_the_address_of_an_error_is_a_place_on_the_page_of_the_api(served: Served) -> None:
+    kind = served.post(f"{ONE}/tasks", {"kind": "a", "options": [2, 2]}).json()["type"]
+    assert kind == "/docs#BadTask"
+    page = served.get("/docs").text
+    for title in ("BadRequest", "UnknownTask", "UnknownScheduler", "AlreadyReported", "Overloaded", "BadTask"):
+        assert f'id="{title}"' in page

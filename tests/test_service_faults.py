@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from worthwhile import Client, Scheduler
 
 ONE = "/v1/schedulers/default"
 OPTIONS = [1, 5, 10]
+KILLS = int(os.environ.get("SERVICE_KILLS", "3"))  # `make soak`: 50
 
 
 class Load:
@@ -68,7 +70,7 @@ def test_killed_under_load_with_clients_that_retry(tmp_path: Path) -> None:
     store, luck = store_at(tmp_path), random.Random(3)
     service = ServiceProcess(store, "--no-access-log")
     load = Load([service.url], 4)
-    for _ in range(3):
+    for _ in range(KILLS):
         time.sleep(luck.uniform(0.3, 0.8))
         with service:
             service.kill()

@@ -32,5 +32,5 @@ def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stdout[-3000:] + found.stderr[-2000:]
     cases = re.search(r"(\d+) generated", found.stdout)
     assert cases is not None
-    assert int(cases[1]) > 24 * int(EXAMPLES)
+    assert int(cases[1]) > 10 * int(EXAMPLES)
     assert "Traceback" not in "".join(running.lines)

@@ -24,11 +24,11 @@ from worthwhile.scheduler import Task, task_number
 try:
     import httpx
     import msgspec
-
-    from worthwhile.service.messages import Decided, DecidedMany, Problem, Rebuilt, ReportedMany
-    from worthwhile.service.problems import error_of
 except ImportError:
     raise MissingExtra("a client", "client") from None
+
+from worthwhile.service.messages import Decided, DecidedMany, Problem, Rebuilt, ReportedMany
+from worthwhile.service.problems import error_of
 
 TIMEOUT = 15.0  # seconds for one answer
 PATIENCE = 60.0  # seconds to go on trying

@@ -51,7 +51,11 @@ def status_of(reason: Error) -> int:
         return reason.status
     if isinstance(reason, TooLarge | NotJson):
         return 413 if isinstance(reason, TooLarge) else 415
-    return next(status for kind, status in STATUS.items() if isinstance(reason, kind))
+    return status_of_class(type(reason))
+
+
+def status_of_class(kind: type[Error]) -> int:
+    return next(status for known, status in STATUS.items() if issubclass(kind, known))
 
 
 def problem_of(reason: Error) -> Problem:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Meta
 
-from worthwhile import __version__
+from worthwhile import __version__, errors
 from worthwhile.errors import AccessDenied, Error, UnknownScheduler
 from worthwhile.live.explaining import Explanation, TaskLine
 from worthwhile.reports import percent, rounded
@@ -22,7 +22,7 @@ from worthwhile.service.dashboard.drawing import INTERVAL, Chart, chart, interva
 from worthwhile.service.desk import Desk
 from worthwhile.service.messages import Message, Nothing, Text
 from worthwhile.service.overview import Overview, overview, shown
-from worthwhile.service.problems import NoSuchPlace, status_of
+from worthwhile.service.problems import NoSuchPlace, status_of, status_of_class
 
 HTML = b"text/html; charset=utf-8"
 RECENT = 15  # tasks
@@ -204,7 +204,9 @@ async def log_out(call: Call) -> Reply:
 
 
 async def docs(call: Call) -> Reply:
-    return render("docs.html")
+    known = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Error)]
+    told = [(kind.__name__, status_of_class(kind), (kind.__doc__ or "").splitlines()[0]) for kind in known]
+    return render("docs.html", errors=sorted(told, key=lambda one: one[1]))
 
 
 PAGES = (
