@@ -46,7 +46,7 @@ for real tasks, one at a time:
   worthwhile report tasks.db 1 --reward 0.9 --cost 3.2
   worthwhile status tasks.db                   what it has learned
   worthwhile serve --store tasks.db            the same over HTTP, with a dashboard
-  worthwhile work jobs:train --store tasks.db  run them, measure them, report them
+  worthwhile work jobs:train --store x.db      run them, measure them, report them
   worthwhile train                             trainings of real networks, on data that scikit-learn brings along
 """
 SOLVE = """\
