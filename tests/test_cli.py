@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import runpy
 import sys
 from itertools import product
@@ -276,7 +277,7 @@ def test_every_example_in_the_help_is_understood(tmp_path: Path, monkeypatch: py
     top = parser()
     texts = [top.epilog, *(one.epilog for one in top._subparsers._group_actions[0].choices.values())]
     lines = [line.strip() for help_text in texts if help_text for line in help_text.splitlines()]
-    examples = [line.split("   ")[0].split()[1:] for line in lines if line.startswith("worthwhile ")]
+    examples = [re.split("   | < ", line)[0].split()[1:] for line in lines if line.startswith("worthwhile ")]
     assert len(examples) > 10
     for example in examples:
         assert top.parse_args(example).command == example[0]
