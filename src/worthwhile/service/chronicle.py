@@ -53,6 +53,15 @@ class Arm:
         squares = self.rewards - 2.0 * theta * self.together + theta * theta * self.costs
         return math.sqrt(max(0.0, squares) / (self.pulls - 1) / self.pulls)
 
+    def borrowed_error(self, theta: float, others: list[Arm]) -> float | None:
+        """The same for a single report, if the options of a kind scatter alike: in reward, and in cost/mean cost."""
+        freedom = sum(one.pulls - 1 for one in others if one.pulls > 1)
+        if freedom == 0:
+            return None
+        rewards = sum(one.rewards for one in others if one.pulls > 1) / freedom
+        costs = sum(one.costs / (one.cost * one.cost) for one in others if one.pulls > 1) / freedom
+        return math.sqrt(rewards + theta * theta * costs * self.cost * self.cost)
+
     def changed(self) -> str:
         """reward or cost, if lately it is not what it was all along; else nothing."""
         if self.pulls < ENOUGH:

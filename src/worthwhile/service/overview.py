@@ -120,11 +120,12 @@ def kind_view(
 ) -> KindView:
     """Every option judged by reward − θ·cost; the best first."""
     options = []
-    for one in kind.options:
-        arm = chronicle.arms.get((place, numbers[option_text(one.option)]), Arm())
+    arms = [chronicle.arms.get((place, numbers[option_text(one.option)]), Arm()) for one in kind.options]
+    for one, arm in zip(kind.options, arms, strict=True):
         score = error = None
         if one.mean_reward is not None and one.mean_cost is not None and theta is not None:
-            score, error = one.mean_reward - theta * one.mean_cost, arm.score_error(theta)
+            score = one.mean_reward - theta * one.mean_cost
+            error = arm.borrowed_error(theta, arms) if arm.pulls == 1 else arm.score_error(theta)
         options.append(
             OptionView(
                 one.option, one.pulls, one.share, one.mean_reward, one.mean_cost, score,
