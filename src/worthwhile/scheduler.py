@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
+from weakref import WeakSet
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from worthwhile.stores.base import LogRow, NameRow, TaskRow
 LEASE = 3600.0  # seconds
 LOADED_AT_ONCE = 1000  # rows of a file
 WORTH_SAVING = 1000  # entries of the log
+IN_USE: WeakSet[Scheduler] = WeakSet()
 ABANDONED: list[Store] = []  # a forked process must not even close what its parent uses
 
 
@@ -53,7 +55,6 @@ class Task:
         self.over = over  # it had reported or been cancelled when it was decided, which a key may do again
         self.reward: float | None = None
         self.cost: float | None = None
-        self.began = time.perf_counter()  # never goes back, unlike the time of day
 
     def report(self, reward: float | None = None, cost: float | None = None) -> None:
         """What came of it: both at once, or one now and the other later."""
@@ -68,7 +69,7 @@ class Task:
         self.scheduler.cancel(self.id)
 
     def __enter__(self) -> Task:
-        self.began = time.perf_counter()
+        self.began = time.perf_counter()  # never goes back, unlike the time of day
         return self
 
     def __exit__(
@@ -113,17 +114,14 @@ class Scheduler:
         self.lease = not_negative("lease", lease)
         self.in_hand: dict[str, Policy] = {}
         self.store = open_store(url, create)
-        self.mirror: Mirror | None = None
-        self.start()
+        self.mirror: Mirror | None = None  # what is needed comes from the store
+        self.forked, self.turns = False, Turns(self.work)
+        IN_USE.add(self)
         try:
             self.find_or_create(policy, overhead, seed, create)
         except BaseException:
             self.store.close()
             raise
-
-    def start(self) -> None:
-        """Nothing known yet; what is needed comes from the store."""
-        self.pid, self.mirror, self.turns = os.getpid(), None, Turns(self.work)
 
     def find_or_create(
         self, policy: str | Policy | None, overhead: float | None, seed: int | None, create: bool
@@ -175,27 +173,30 @@ class Scheduler:
         kind: str | None = None,
     ) -> Any:
         """Have something done in a transaction, together with what other threads ask for."""
-        self.notice_fork()
         return self.turns.ask(Request(action, task, key, kind))
 
     def ask_all(self, requests: Sequence[Request]) -> None:
         """Have several things done in one transaction; each request gets its own answer or reason."""
-        self.notice_fork()
         self.turns.ask_all(requests)
-
-    def notice_fork(self) -> None:
-        """A forked process opens a store of its own."""
-        if os.getpid() != self.pid:
-            ABANDONED.append(self.store)
-            self.store = open_store(self.url)
-            self.start()
 
     def work(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
         try:
-            while not self.try_batch(requests):
-                if self.mirror is not None:
-                    self.mirror.fold_backlog()
+            if self.forked:
+                self.store, self.forked = open_store(self.url), False
+            ready = False
+            while not ready:
+                with self.store.transaction() as tx:
+                    header, mirror = tx.open(self.name), self.mirror
+                    if header is None:
+                        raise StoreError(f"scheduler {self.name!r} is no longer in its store")
+                    if mirror is None or header.reports < mirror.fold.position:
+                        mirror = self.mirror = Mirror(header, self.engine, self.in_hand)
+                    ready = mirror.read(tx, header)
+                    if ready:
+                        Batch(mirror, tx, header, requests).run()
+                if not ready:  # so much to read that others should not wait for it
+                    mirror.fold_backlog()
         except BaseException as reason:
             self.mirror = None
             for request in requests:
@@ -203,24 +204,10 @@ class Scheduler:
             if not isinstance(reason, Exception):
                 raise
 
-    def try_batch(self, requests: Sequence[Request]) -> bool:
-        """False if there is so much to read that others should not wait for it."""
-        with self.store.transaction() as tx:
-            header = tx.open(self.name)
-            if header is None:
-                raise StoreError(f"scheduler {self.name!r} is no longer in its store")
-            if self.mirror is None or header.reports < self.mirror.fold.position:
-                self.mirror = Mirror(header, self.engine, self.in_hand)
-            if not self.mirror.read(tx, header):
-                return False
-            Batch(self.mirror, tx, header, requests).run()
-            return True
-
     def decide(
         self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
-        self.notice_fork()
         task: Task = self.turns.ask(self.deciding(kind, options, key, lease))
         return task
 
@@ -247,7 +234,6 @@ class Scheduler:
 
     def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None:
         """What came of a task. The same report again changes nothing; another one is refused."""
-        self.notice_fork()
         self.turns.ask(reporting(id, reward, cost))
 
     def outcome(self, id: str, reward: float, cost: float, observed: Mapping[Any, tuple[float, float]]) -> Request:
@@ -257,12 +243,10 @@ class Scheduler:
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
-        self.notice_fork()
         self.turns.ask(observing(id, option, reward, cost))
 
     def cancel(self, id: str | int) -> None:
         """The task will not report; it no longer counts as running."""
-        self.notice_fork()
         self.turns.ask(cancelling(id))
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
@@ -360,7 +344,7 @@ class Scheduler:
 
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""
-        if os.getpid() == self.pid:
+        if not self.forked:
             self.ask(save_if_worth_it)
             self.store.close()
 
@@ -369,6 +353,17 @@ class Scheduler:
 
     def __exit__(self, *reason: object) -> None:
         self.close()
+
+
+def leave_to_parent() -> None:
+    """A forked process lets go of every store; what it uses, it will open itself."""
+    for scheduler in IN_USE:
+        ABANDONED.append(scheduler.store)
+        scheduler.forked, scheduler.mirror, scheduler.turns = True, None, Turns(scheduler.work)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=leave_to_parent)
 
 
 def reporting(id: str | int, reward: float | None, cost: float | None) -> Request:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from worthwhile.decision import Decision
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadTask, BrokenRule, Error, UnknownTask
-from worthwhile.live.engines import Offer
+from worthwhile.live.engines import Judged, Offer
 from worthwhile.live.folding import fault
 from worthwhile.live.history import Line, Recorded, line_of
 from worthwhile.live.mirror import Mirror
@@ -27,49 +26,58 @@ COUNTS_ONCE = "a report counts once"
 class Batch:
     """What is asked at the same time. Everything is read at once, worked out here, and written at once."""
 
+    __slots__ = ("changed", "counts", "entries", "fetched", "header", "keys", "mirror", "new", "requests", "rows", "tx")
+
     def __init__(self, mirror: Mirror, tx: Transaction, header: Header, requests: Sequence[Request]) -> None:
         self.mirror, self.tx, self.header, self.requests = mirror, tx, header, requests
         self.rows: dict[int, TaskRow] = {}
         self.keys: dict[str, TaskRow] = {}
-        self.new: list[int] = []
-        self.changed: set[int] = set()
+        self.fetched = False  # all that the requests name
+        self.new: list[TaskRow] = []
+        self.changed: dict[int, TaskRow] = {}
         self.entries: list[LogRow] = []
         self.counts: dict[int, dict[int, int]] = {}  # running tasks by kind and option
 
     def run(self) -> None:
         """Answer every request, then write what has changed."""
-        numbers, keys = [], []
-        for request in self.requests:
-            if request.task is not None:
-                numbers.append(request.task)
-            elif request.key is not None:
-                keys.append(request.key)
-        for row in self.tx.tasks(self.mirror.id, numbers) if numbers else ():
-            self.remember(row)
-        for row in self.tx.keyed(self.mirror.id, keys) if keys else ():
-            self.remember(row)
         for request in self.requests:
             try:
                 request.answer = request.action(self)
                 request.reason = None
             except Error as reason:
                 request.reason = reason
-        self.write()
+        mirror = self.mirror
+        if self.new or self.changed or self.entries or mirror.added:
+            changed = list(self.changed.values()) if self.changed else []
+            self.tx.add(mirror.id, mirror.added, self.new, changed, self.entries)
+            mirror.added = []
+        if mirror.fold.position - mirror.saved >= SNAPSHOT_EVERY:
+            self.save_snapshot()
+
+    def fetch(self) -> None:
+        """Read every task that is asked about, by number or by key."""
+        self.fetched = True
+        numbers, keys = [], []
+        for request in self.requests:
+            if request.task is not None:
+                numbers.append(request.task)
+            elif request.key is not None:
+                keys.append(request.key)
+        if numbers:
+            self.learn_of(self.tx.tasks(self.mirror.id, numbers))
+        if keys:
+            self.learn_of(self.tx.keyed(self.mirror.id, keys))
+
+    def learn_of(self, stored: Iterable[TaskRow]) -> None:
+        """Tasks as they are stored, unless this batch has changed them."""
+        for row in stored:
+            if row.task not in self.rows:
+                self.remember(row)
 
     def remember(self, row: TaskRow) -> None:
         self.rows[row.task] = row
         if row.key is not None:
             self.keys[row.key] = row
-
-    def write(self) -> None:
-        mirror, rows = self.mirror, self.rows
-        if mirror.added or self.new or self.changed or self.entries:
-            new = [rows[task] for task in self.new] if self.new else []
-            changed = [rows[task] for task in self.changed] if self.changed else []
-            self.tx.add(mirror.id, mirror.added, new, changed, self.entries)
-            mirror.added = []
-        if mirror.fold.position - mirror.saved >= SNAPSHOT_EVERY:
-            self.save_snapshot()
 
     def save_snapshot(self) -> None:
         """Shorten the next start."""
@@ -78,23 +86,29 @@ class Batch:
 
     def running(self, kind: int) -> dict[int, int]:
         """Running tasks of a kind by option, those decided in this batch included."""
-        if kind not in self.counts:
-            known = self.mirror.kinds.number
-            asked = {known[request.kind] for request in self.requests if request.kind in known}
-            missing = [each for each in asked | {kind} if each not in self.counts]
-            self.counts |= {each: {} for each in missing}
-            for each, option, count in self.tx.running(self.mirror.id, missing, self.header.now):
-                self.counts[each][option] = count
-            for task in self.changed:
-                if self.rows[task].kind in missing:
-                    self.leave(self.rows[task])
-        return self.counts[kind]
+        counts = self.counts
+        if kind not in counts:
+            kinds = [kind] if len(self.requests) == 1 else self.kinds_asked(kind)
+            for each in kinds:
+                counts[each] = {}
+            for each, option, count in self.tx.running(self.mirror.id, kinds, self.header.now):
+                counts[each][option] = count
+            for row in self.changed.values():
+                if row.kind in kinds:
+                    self.leave(row)
+        return counts[kind]
+
+    def kinds_asked(self, kind: int) -> list[int]:
+        """That kind, and all others that are asked for and not counted yet."""
+        known = self.mirror.kinds.number
+        asked = {known[request.kind] for request in self.requests if request.kind in known}
+        return list(asked - self.counts.keys() | {kind})
 
     def decide(self, kind: str, options: Sequence[Any], key: str | None, lease: float) -> TaskRow:
         """Choose an option; the task of the same key if there is one."""
         mirror, fold, now = self.mirror, self.mirror.fold, self.header.now
-        if key is not None and key in self.keys:
-            return self.same_kind(self.keys[key], kind)
+        if key is not None and (known := self.keyed(key)):
+            return self.same_kind(known, kind)
         offer = mirror.offer(kind, options)
         running = self.running(offer.kind)
         pending, pending_text = fold.idle, offer.idle
@@ -104,16 +118,15 @@ class Batch:
                 pending[each] = count
             pending_text = ",".join(map(str, pending[offer.array].tolist()))
         task = self.header.tasks + len(self.new) + 1
-        made = self.choose(offer, pending, task)
-        option = int(made.option)
+        option, reward_estimate, cost_estimate = self.choose(offer, pending, task)
         row = TaskRow(
             task,
             offer.kind,
-            option,
+            int(option),
             offer.text,
             pending_text,
-            float(made.reward_estimate) + 0.0,
-            float(made.cost_estimate) + 0.0,
+            float(reward_estimate) + 0.0,  # −0.0 is 0.0 in every store
+            float(cost_estimate) + 0.0,
             fold.ratio,
             fold.position,
             fold.number,
@@ -123,11 +136,11 @@ class Batch:
             mirror.settings.overhead,
         )
         self.remember(row)
-        self.new.append(task)
+        self.new.append(row)
         running[option] = running.get(option, 0) + 1
         return row
 
-    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
         """The policy's decision, which may be anything if the policy is the user's own."""
         fold = self.mirror.fold
         try:
@@ -136,7 +149,7 @@ class Batch:
             name = type(fold.policy).__name__
             shown = f"{name} raised {type(reason).__name__}: {reason}"
             raise BrokenRule(f"{shown}; worthwhile.testing.check_policy finds out more") from reason
-        if made.option not in offer.numbers:
+        if made[0] not in offer.numbers:
             raise BrokenRule(f"{type(fold.policy).__name__} chose an option that is not on offer")
         return made
 
@@ -147,16 +160,29 @@ class Batch:
             raise BadTask(f"key {row.key!r} belongs to task {row.task} of kind {its!r}, not {kind!r}; use another key")
         return row
 
+    def keyed(self, key: str) -> TaskRow | None:
+        """The task of that key, if there is one; the key is that of one of the requests."""
+        if not self.fetched:
+            self.fetch()
+        return self.keys.get(key)
+
     def task(self, number: int) -> TaskRow:
-        if number not in self.rows:
+        """A task by its number, which one of the requests names."""
+        if not self.fetched:
+            self.fetch()
+        row = self.rows.get(number)
+        if row is None:
             raise UnknownTask(f"no task {number} in this scheduler; an id is what decide gave, as task.id")
-        return self.rows[number]
+        return row
 
     def update(self, row: TaskRow) -> None:
         """A task has changed; if it stopped running, it no longer counts."""
         self.remember(row)
-        if row.task not in self.new:
-            self.changed.add(row.task)
+        earlier = self.header.tasks
+        if row.task > earlier:
+            self.new[row.task - earlier - 1] = row
+        else:
+            self.changed[row.task] = row
         if row.kind in self.counts:
             self.leave(row)
 
@@ -170,39 +196,34 @@ class Batch:
         if reward is None and cost is None:
             raise BadFeedback(f"task {number}: neither a reward nor a cost; report at least one")
         row = self.task(number)
-        values = [
-            self.part(row, "reward", row.reward, reward),
-            self.part(row, "cost", row.cost, cost),
-        ]
+        reward = row.reward if reward is None else feedback("reward", reward)
+        cost = row.cost if cost is None else feedback("cost", cost)
+        if row.reward is not None or row.cost is not None:
+            self.agree(row, reward, cost)
         if row.cancelled:
             raise AlreadyCancelled(f"task {number} was cancelled; it takes no report")
-        if values == [row.reward, row.cost]:
+        if reward == row.reward and cost == row.cost:
             return row
         number_in_log = None
-        if values[0] is not None and values[1] is not None:
-            number_in_log = self.enter(row, OWN, row.option, values[0], values[1])
-        row = TaskRow._make((*row[:REWARD], *values, number_in_log, row.cancelled))
+        if reward is not None and cost is not None:
+            number_in_log = self.enter(row, OWN, row.option, reward, cost)
+        row = TaskRow._make((*row[:REWARD], reward, cost, number_in_log, row.cancelled))
         self.update(row)
         return row
 
-    def part(self, row: TaskRow, what: str, before: float | None, given: Any) -> float | None:
-        """A reward or cost that is new, the same as before, or not given."""
-        if given is None:
-            return before
-        value = feedback(what, given)
-        if before is not None and value != before:
-            told = ", ".join(
-                f"{name} {known:g}" for name, known in (("reward", row.reward), ("cost", row.cost)) if known is not None
-            )
-            raise AlreadyReported(f"task {row.task} already has feedback ({told}), now {what} {value:g}; {COUNTS_ONCE}")
-        return value
+    def agree(self, row: TaskRow, reward: float | None, cost: float | None) -> None:
+        """Refuse other values than were reported before."""
+        told = [("reward", row.reward, reward), ("cost", row.cost, cost)]
+        before = ", ".join(f"{what} {known:g}" for what, known, _ in told if known is not None)
+        for what, known, value in told:
+            if known is not None and known != value:
+                now = f"now {what} {value:g}"
+                raise AlreadyReported(f"task {row.task} already has feedback ({before}), {now}; {COUNTS_ONCE}")
 
     def enter(self, row: TaskRow, observed: int, option: int, reward: float, cost: float) -> int:
         """A new entry of the log, learned from at once."""
         number = self.header.reports + len(self.entries) + 1
-        made = row.reward_estimate, row.cost_estimate, row.policy
-        if observed != OWN:
-            made = 0.0, 0.0, NO_POLICY
+        made = (row.reward_estimate, row.cost_estimate, row.policy) if observed == OWN else (0.0, 0.0, NO_POLICY)
         entry = LogRow(number, row.task, observed, row.kind, option, reward, cost, row.overhead, *made)
         self.entries.append(entry)
         self.mirror.fold.learn(entry)
@@ -288,8 +309,7 @@ class Batch:
 
     def take_in(self, rows: Sequence[Recorded]) -> int:
         """History from elsewhere, what is there already left out; how many rows were new."""
-        for row in self.tx.keyed(self.mirror.id, list({one.key for one in rows})):
-            self.remember(row)
+        self.learn_of(self.tx.keyed(self.mirror.id, list({one.key for one in rows})))
         known = {row.task for row in self.rows.values()}
         stored = {(entry.task, entry.observed) for entry in self.tx.observations(self.mirror.id, list(known))}
         before = len(self.entries)
@@ -314,5 +334,5 @@ class Batch:
             cancelled=1,
         )  # fmt: skip
         self.remember(row)
-        self.new.append(task)
+        self.new.append(row)
         return row

@@ -9,10 +9,12 @@ import numpy as np
 from worthwhile.coins import Rng
 from worthwhile.compiling import machine_code
 from worthwhile.decision import Decision
-from worthwhile.errors import BadParameter, CannotCompile, MissingExtra
+from worthwhile.errors import BadParameter, CannotCompile
 from worthwhile.loop import ENGINES, first_cause
 from worthwhile.policies import Policy
 from worthwhile.state import Indices
+
+Judged = tuple[int, float, float]  # a Decision, or the same without the names
 
 
 class Offer(NamedTuple):
@@ -29,9 +31,18 @@ class Engine(Protocol):
     """What the fold needs of a policy; `bind` is called whenever the state has new arrays."""
 
     def bind(self, state: Any) -> None: ...
-    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision: ...
-    def judge(self, kind: int, option: int) -> Decision: ...
-    def learn(self, kind: int, made: Decision, reward: float, cost: float, task: int) -> None: ...
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Judged: ...
+    def judge(self, kind: int, option: int) -> Judged: ...
+    def learn(
+        self,
+        kind: int,
+        option: int,
+        reward_estimate: float,
+        cost_estimate: float,
+        reward: float,
+        cost: float,
+        task: int,
+    ) -> None: ...
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None: ...
 
 
@@ -66,17 +77,27 @@ class Interpreted:
     def bind(self, state: Any) -> None:
         self.state = state if self.plain else views(state)
 
-    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
         if self.plain:
             return self.policy.choose(self.state, offer.kind, offer.array, pending, Rng(self.key, task))
         options: Any = offer.numbers
         running: Any = memoryview(pending)  # type: ignore[arg-type]
         return self.policy.choose(self.state, offer.kind, options, running, Rng(self.key, task))
 
-    def judge(self, kind: int, option: int) -> Decision:
+    def judge(self, kind: int, option: int) -> Judged:
         return self.policy.judge(self.state, kind, option)
 
-    def learn(self, kind: int, made: Decision, reward: float, cost: float, task: int) -> None:
+    def learn(
+        self,
+        kind: int,
+        option: int,
+        reward_estimate: float,
+        cost_estimate: float,
+        reward: float,
+        cost: float,
+        task: int,
+    ) -> None:
+        made = Decision(option, reward_estimate, cost_estimate)
         self.policy.learn(self.state, kind, made, reward, cost, Rng(self.key, task))
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
@@ -84,20 +105,24 @@ class Interpreted:
 
 
 class Compiled:
-    """The methods as machine code."""
+    """The methods as machine code, called past numba's check of the arguments' types: they are always the same."""
 
     def __init__(self, policy: Policy, key: int) -> None:
         self.policy, self.key = policy, key
         methods = {name: getattr(type(policy), name) for name in ("choose", "judge", "learn", "observe")}
         parts = {f"policy_{name}": method for name, method in methods.items()}
-        self.choosing, self.judging, self.learning, self.observing = (
-            machine_code(function, parts) for function in (choose_one, judge_one, learn_one, observe_one)
+        number, value, numbers = 0, 0.0, np.zeros(1, np.uint32)
+        calls = (
+            (machine_code(choose_one, parts), (number, numbers, numbers, number, number)),
+            (machine_code(judge_one, parts), (number, number)),
+            (machine_code(learn_one, parts), (number, number, value, value, value, value, number, number)),
+            (machine_code(observe_one, parts), (number, number, value, value, number, number)),
         )
         try:
             self.bind(policy.init(2, 2))
+            entries = [entry_point(function, (self.holder, *arguments)) for function, arguments in calls]
+            self.choosing, self.judging, self.learning, self.observing = entries
             try_all(self)
-        except MissingExtra:
-            raise
         except Exception as reason:
             name, cause = type(policy).__name__, first_cause(str(reason))
             raise CannotCompile(f"numba cannot compile {name}: {cause}; use engine='python'") from reason
@@ -107,24 +132,42 @@ class Compiled:
 
         self.holder = Holder(self.policy, state)
 
-    def choose(self, offer: Offer, pending: Indices, task: int) -> Decision:
-        return Decision(*self.choosing(self.holder, offer.kind, offer.array, pending, self.key, task))
+    def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
+        made: Judged = self.choosing(self.holder, offer.kind, offer.array, pending, self.key, task)
+        return made
 
-    def judge(self, kind: int, option: int) -> Decision:
-        return Decision(*self.judging(self.holder, kind, option))
+    def judge(self, kind: int, option: int) -> Judged:
+        made: Judged = self.judging(self.holder, kind, option)
+        return made
 
-    def learn(self, kind: int, made: Decision, reward: float, cost: float, task: int) -> None:
-        self.learning(self.holder, kind, *made, reward, cost, self.key, task)
+    def learn(
+        self,
+        kind: int,
+        option: int,
+        reward_estimate: float,
+        cost_estimate: float,
+        reward: float,
+        cost: float,
+        task: int,
+    ) -> None:
+        self.learning(self.holder, kind, option, reward_estimate, cost_estimate, reward, cost, self.key, task)
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
         self.observing(self.holder, kind, option, reward, cost, self.key, task)
 
 
+def entry_point(function: Any, arguments: tuple[Any, ...]) -> Any:
+    """The machine code for arguments of these types."""
+    from numba import typeof
+
+    return function.compile(tuple(map(typeof, arguments)))
+
+
 def try_all(engine: Engine) -> None:
     """Call everything once, on a state that nobody needs: it compiles, or shows that it cannot."""
-    made = engine.choose(offer_of(0, [0]), np.zeros(2, np.uint32), 1)
+    option, reward, cost = engine.choose(offer_of(0, [0]), np.zeros(2, np.uint32), 1)
     engine.judge(0, 0)
-    engine.learn(0, Decision(int(made.option), float(made.reward_estimate), float(made.cost_estimate)), 0.5, 1.0, 1)
+    engine.learn(0, int(option), float(reward), float(cost), 0.5, 1.0, 1)
     engine.observe(0, 0, 0.5, 1.0, 1)
 
 
@@ -145,14 +188,12 @@ def policy_observe(policy: Any, state: Any, kind: int, option: int, reward: floa
     raise NotImplementedError
 
 
-def choose_one(
-    holder: Any, kind: int, options: Indices, pending: Indices, key: int, task: int
-) -> tuple[int, float, float]:
+def choose_one(holder: Any, kind: int, options: Indices, pending: Indices, key: int, task: int) -> Judged:
     made = policy_choose(holder.policy, holder.state, kind, options, pending, Rng(key, task))
     return made.option, made.reward_estimate, made.cost_estimate
 
 
-def judge_one(holder: Any, kind: int, option: int) -> tuple[int, float, float]:
+def judge_one(holder: Any, kind: int, option: int) -> Judged:
     made = policy_judge(holder.policy, holder.state, kind, option)
     return made.option, made.reward_estimate, made.cost_estimate
 

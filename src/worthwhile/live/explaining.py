@@ -201,8 +201,7 @@ def judgements(row: TaskRow, fold: Fold, mirror: Mirror) -> list[Judgement]:
     """Every option on offer, as the policy saw it."""
     judged = []
     for option, running in zip(numbers(row.options), numbers(row.pending), strict=True):
-        made = fold.engine.judge(row.kind, option)
-        reward, cost = float(made.reward_estimate), float(made.cost_estimate)
+        reward, cost = map(float, fold.engine.judge(row.kind, option)[1:])
         if option == row.option:
             reward, cost = row.reward_estimate, row.cost_estimate
         score = None if row.ratio is None else reward - row.ratio * cost
@@ -231,7 +230,7 @@ def repeats(row: TaskRow, fold: Fold) -> bool:
     """Whether the policy, asked again, takes the same option."""
     offer, pending = offer_of(row.kind, numbers(row.options)), np.zeros_like(fold.idle)
     pending[offer.array] = numbers(row.pending)
-    return int(fold.engine.choose(offer, pending, row.task).option) == row.option
+    return int(fold.engine.choose(offer, pending, row.task)[0]) == row.option
 
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:

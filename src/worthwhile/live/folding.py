@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile import state as states
-from worthwhile.decision import Decision
 from worthwhile.live.engines import engine_of
 from worthwhile.policies import Policy
 from worthwhile.state import Floats, Size
@@ -94,27 +93,23 @@ class Fold:
 
     def learn(self, row: LogRow) -> None:
         """The next entry, known to be sound."""
-        try:
-            self.learn_from(row)
-        except Exception as reason:  # whatever a policy of the user's own may raise
-            self.leave_out(row.number, f"{type(self.policy).__name__} raised {type(reason).__name__}: {reason}")
-        self.position = row.number
-
-    def learn_from(self, row: LogRow) -> None:
-        _, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy = row
+        number, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy = row
         cost += overhead
-        if observed != OWN:
-            self.engine.observe(kind, option, reward, cost, task)
-            self.tally.observed[kind, option] += 1.0
-            return
-        if policy == self.number:
-            made = Decision(option, reward_estimate, cost_estimate)
-        else:  # another policy's estimates mean nothing to this one
-            made = self.engine.judge(kind, option)
-        self.engine.learn(kind, made, reward, cost, task)
-        self.tally.pulls[kind, option] += 1.0
-        self.tally.reward[kind, option] += reward
-        self.tally.cost[kind, option] += cost
+        try:
+            if observed != OWN:
+                self.engine.observe(kind, option, reward, cost, task)
+                self.tally.observed[kind, option] += 1.0
+            else:
+                if policy != self.number:  # another policy's estimates mean nothing to this one
+                    _, reward_estimate, cost_estimate = self.engine.judge(kind, option)
+                self.engine.learn(kind, option, reward_estimate, cost_estimate, reward, cost, task)
+                pulls, rewards, costs, _ = self.tally
+                pulls[kind, option] += 1.0
+                rewards[kind, option] += reward
+                costs[kind, option] += cost
+        except Exception as reason:  # whatever a policy of the user's own may raise
+            self.leave_out(number, f"{type(self.policy).__name__} raised {type(reason).__name__}: {reason}")
+        self.position = number
 
     def miss(self, last: int) -> None:
         """Go on after entries that are not there."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from worthwhile.errors import StoreError
@@ -19,7 +20,11 @@ UNKNOWN = StoreError("interrupted; whether it was stored is not known: ask again
 class Request:
     """Something asked of the scheduler, and later its answer or the reason why there is none."""
 
-    __slots__ = ("action", "answer", "key", "kind", "leads", "reason", "signal", "task")
+    __slots__ = ("action", "answer", "key", "kind", "leads", "next", "reason", "signal", "task")
+
+    signal: threading.Lock  # these three are set if it has to wait
+    leads: bool
+    next: Request | None
 
     def __init__(
         self, action: Callable[[Any], Any], task: int | None = None, key: str | None = None, kind: str | None = None
@@ -27,8 +32,6 @@ class Request:
         self.action, self.task, self.key, self.kind = action, task, key, kind
         self.answer: Any = None
         self.reason: BaseException | None = UNKNOWN
-        self.leads = False
-        self.signal: threading.Lock | None = None  # of those that wait
 
 
 class Turns:
@@ -56,6 +59,7 @@ class Turns:
 
     def wait(self, request: Request) -> None:
         """Until it is done, or this thread's turn to do it; Ctrl-C has to wait too, or the turn would be lost."""
+        request.leads, request.next = False, None
         request.signal = threading.Lock()
         request.signal.acquire()
         self.waiting.append(request)
@@ -68,33 +72,37 @@ class Turns:
             request.signal.acquire()
             raise
         finally:
+            if request.next is not None:
+                request.next.signal.release()
             if request.leads:
                 self.lead([])
 
     def lead(self, batch: list[Request]) -> None:
         """Do that and what is waiting, pass the turn on, wake the others."""
         while True:
+            own = len(batch)
             if self.waiting:
                 batch += [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
             try:
                 if batch:
                     self.work(batch)
             finally:
-                passed = self.pass_on()
-                for request in batch:
-                    if request.signal is not None and not request.leads:
-                        request.signal.release()
-            if passed or not self.waiting or not self.turn.acquire(False):
+                first = self.waiting[0] if self.waiting else None
+                if first is not None:
+                    first.leads = True
+                    first.signal.release()
+                else:
+                    self.turn.release()
+                if len(batch) > own:
+                    wake([one for one in batch[own:] if not one.leads])
+            if first is not None or not self.waiting or not self.turn.acquire(False):
                 return
             batch = []
 
-    def pass_on(self) -> bool:
-        """The turn to the first who waits, if anyone does."""
-        if not self.waiting:
-            self.turn.release()
-            return False
-        first = self.waiting[0]
-        first.leads = True
-        assert first.signal is not None
-        first.signal.release()
-        return True
+
+def wake(requests: list[Request]) -> None:
+    """One wakes the next: all at once, they would only wait for the interpreter's lock."""
+    for one, after in pairwise(requests):
+        one.next = after
+    if requests:
+        requests[0].signal.release()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
 
@@ -31,7 +32,7 @@ class MemoryStore:
         self.by_id: list[Kept] = []
         self.kept_tokens: dict[str, TokenRow] = {}
         self.lock = threading.Lock()
-        self.undo: list[Callable[[], object]] = []
+        self.undo: list[tuple[Any, ...]] = []  # functions and what they are to be called with
 
     def transaction(self) -> MemoryStore:
         return self
@@ -42,8 +43,8 @@ class MemoryStore:
 
     def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
         if reason is not None:
-            for step in reversed(self.undo):
-                step()
+            for step, *values in reversed(self.undo):
+                step(*values)
         self.undo.clear()
         self.lock.release()
 
@@ -57,27 +58,22 @@ class MemoryStore:
         if name not in self.by_name:
             self.by_name[name] = Kept(len(self.by_id), key, settings)
             self.by_id.append(self.by_name[name])
-            self.undo += [self.by_id.pop, lambda: self.by_name.pop(name)]
+            self.undo += [(self.by_id.pop,), (self.by_name.pop, name)]
 
     def open(self, name: str) -> Header | None:
-        if name not in self.by_name:
+        kept = self.by_name.get(name)
+        if kept is None:
             return None
-        kept = self.by_name[name]
-        counts = len(kept.names), len(kept.tasks), len(kept.log)
-        return Header(kept.id, kept.key, kept.generation, *counts, time.time())
+        names, tasks, reports = len(kept.names), len(kept.tasks), len(kept.log)
+        return Header(kept.id, kept.key, kept.generation, names, tasks, reports, time.time())
 
     def settings(self, id: int) -> str:
         return self.by_id[id].settings
 
     def change(self, id: int, settings: str) -> None:
         kept = self.by_id[id]
-        before = kept.settings, kept.generation
+        self.undo += [(setattr, kept, "settings", kept.settings), (setattr, kept, "generation", kept.generation)]
         kept.settings, kept.generation = settings, kept.generation + 1
-
-        def back() -> None:
-            kept.settings, kept.generation = before
-
-        self.undo.append(back)
 
     def names(self, id: int, after: int) -> list[NameRow]:
         return self.by_id[id].names[after:]
@@ -128,33 +124,21 @@ class MemoryStore:
         reports: Sequence[LogRow],
     ) -> None:
         kept = self.by_id[id]
-        before = len(kept.names), len(kept.log), [kept.tasks[row.task] for row in changed]
-
-        def back() -> None:
-            del kept.names[before[0] :], kept.log[before[1] :]
-            for row in tasks:
-                del kept.tasks[row.task]
-                kept.keys.pop(row.key or "", None)
-                kept.running.get(row.kind, {}).pop(row.task, None)
-            for row in before[2]:
-                put(kept, row)
-            for entry in reports:
-                kept.observed.pop(entry.task, None)
-
-        self.undo.append(back)
+        before = [kept.tasks[row.task] for row in changed] if changed else []
+        self.undo.append((take_back, kept, len(kept.names), len(kept.log), tasks, before, reports))
         kept.names += names
         kept.log += reports
-        for row in (*tasks, *changed):
-            put(kept, row)
+        for rows in (tasks, changed):
+            for row in rows:
+                put(kept, row)
         for entry in reports:
             if entry.observed != OWN:
                 kept.observed.setdefault(entry.task, []).append(entry)
 
     def save(self, id: int, snapshot: Snapshot) -> None:
         kept = self.by_id[id]
-        before = kept.snapshot
+        self.undo.append((setattr, kept, "snapshot", kept.snapshot))
         kept.snapshot = snapshot
-        self.undo.append(lambda: setattr(kept, "snapshot", before))
 
     def tokens(self) -> list[TokenRow]:
         return list(self.kept_tokens.values())
@@ -168,9 +152,8 @@ class MemoryStore:
             self.put_token(name, before._replace(revoked=now))
 
     def put_token(self, name: str, token: TokenRow) -> None:
-        before = dict(self.kept_tokens)
+        self.undo.append((setattr, self, "kept_tokens", dict(self.kept_tokens)))
         self.kept_tokens[name] = token
-        self.undo.append(lambda: setattr(self, "kept_tokens", before))
 
 
 def put(kept: Kept, row: TaskRow) -> None:
@@ -183,3 +166,19 @@ def put(kept: Kept, row: TaskRow) -> None:
         running[row.task] = row
     else:
         running.pop(row.task, None)
+
+
+def take_back(
+    kept: Kept, names: int, log: int, tasks: Sequence[TaskRow], before: Sequence[TaskRow], reports: Sequence[LogRow]
+) -> None:
+    """Undo `add`."""
+    del kept.names[names:], kept.log[log:]
+    for row in tasks:
+        del kept.tasks[row.task]
+        kept.keys.pop(row.key or "", None)
+        kept.running.get(row.kind, {}).pop(row.task, None)
+    for row in before:
+        put(kept, row)
+    for entry in reports:
+        if entry.observed != OWN:
+            kept.observed[entry.task].pop()
