@@ -71,8 +71,8 @@ class Batch:
     def learn_of(self, stored: Iterable[TaskRow]) -> None:
         """Tasks as they are stored, unless this batch has changed them."""
         for row in stored:
-            if row.task not in self.rows:
-                self.remember(row)
+            if self.rows.setdefault(row.task, row) is row and row.key is not None:
+                self.keys[row.key] = row
 
     def remember(self, row: TaskRow) -> None:
         self.rows[row.task] = row

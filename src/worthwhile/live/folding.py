@@ -62,7 +62,7 @@ class Fold:
     def put(self, state: Folded) -> None:
         self.state = state
         self.engine.bind(state.learned)
-        self.tally = Tally(*map(memoryview, state.tally))  # type: ignore[arg-type]
+        self.tally = Tally(*(memoryview(part.reshape(-1)) for part in state.tally))  # type: ignore[arg-type]
         self.idle = np.zeros(state.tally.pulls.shape[1], np.uint32)
         holder = getattr(state.learned, "plug_in", state.learned)
         self.ratios = memoryview(holder.ratio) if hasattr(holder, "ratio") else None
@@ -98,15 +98,16 @@ class Fold:
         try:
             if observed != OWN:
                 self.engine.observe(kind, option, reward, cost, task)
-                self.tally.observed[kind, option] += 1.0
+                self.tally.observed[kind * self.size.options + option] += 1.0
             else:
                 if policy != self.number:  # another policy's estimates mean nothing to this one
                     _, reward_estimate, cost_estimate = self.engine.judge(kind, option)
                 self.engine.learn(kind, option, reward_estimate, cost_estimate, reward, cost, task)
                 pulls, rewards, costs, _ = self.tally
-                pulls[kind, option] += 1.0
-                rewards[kind, option] += reward
-                costs[kind, option] += cost
+                place = kind * self.size.options + option
+                pulls[place] += 1.0
+                rewards[place] += reward
+                costs[place] += cost
         except Exception as reason:  # whatever a policy of the user's own may raise
             self.leave_out(number, f"{type(self.policy).__name__} raised {type(reason).__name__}: {reason}")
         self.position = number

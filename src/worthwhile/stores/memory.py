@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ class Kept:
         self.names: list[NameRow] = []
         self.tasks: dict[int, TaskRow] = {}
         self.keys: dict[str, int] = {}
-        self.running: dict[int, dict[int, TaskRow]] = {}  # by kind and task
+        self.running: dict[int, dict[int, TaskRow]] = defaultdict(dict)  # by kind and task
         self.log: list[LogRow] = []
         self.observed: dict[int, list[LogRow]] = {}  # by task
         self.snapshot: Snapshot | None = None
@@ -79,24 +80,16 @@ class MemoryStore:
         return self.by_id[id].names[after:]
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
-        counts: dict[tuple[int, int], int] = {}
-        for kind in kinds:
-            for row in self.by_id[id].running.get(kind, {}).values():
-                if row.lease_end > now:
-                    counts[kind, row.option] = counts.get((kind, row.option), 0) + 1
-        return [(*where, count) for where, count in counts.items()] if counts else []
+        running = self.by_id[id].running
+        return counted([row for kind in kinds for row in running[kind].values() if row.lease_end > now])
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
-        counts: dict[tuple[int, int], int] = {}
-        for kind, tasks in self.by_id[id].running.items():
-            for row in tasks.values():
-                if row.lease_end <= now:
-                    counts[kind, row.option] = counts.get((kind, row.option), 0) + 1
-        return [(*where, count) for where, count in sorted(counts.items())]
+        running = self.by_id[id].running.values()
+        return counted([row for rows in running for row in rows.values() if row.lease_end <= now])
 
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         tasks = self.by_id[id].tasks
-        return [tasks[number] for number in numbers if number in tasks]
+        return list(filter(None, map(tasks.get, numbers)))
 
     def keyed(self, id: int, keys: Sequence[str]) -> list[TaskRow]:
         kept = self.by_id[id]
@@ -126,14 +119,17 @@ class MemoryStore:
         kept = self.by_id[id]
         before = [kept.tasks[row.task] for row in changed] if changed else []
         self.undo.append((take_back, kept, len(kept.names), len(kept.log), tasks, before, reports))
-        kept.names += names
-        kept.log += reports
-        for rows in (tasks, changed):
-            for row in rows:
-                put(kept, row)
-        for entry in reports:
-            if entry.observed != OWN:
-                kept.observed.setdefault(entry.task, []).append(entry)
+        if names:
+            kept.names += names
+        for row in tasks:
+            put(kept, row)
+        for row in changed:
+            put(kept, row)
+        if reports:
+            kept.log += reports
+            for entry in reports:
+                if entry.observed != OWN:
+                    kept.observed.setdefault(entry.task, []).append(entry)
 
     def save(self, id: int, snapshot: Snapshot) -> None:
         kept = self.by_id[id]
@@ -156,16 +152,24 @@ class MemoryStore:
         self.kept_tokens[name] = token
 
 
+def counted(rows: list[TaskRow]) -> list[tuple[int, int, int]]:
+    """Tasks by kind and option."""
+    if not rows:
+        return []
+    found = Counter((row.kind, row.option) for row in rows)
+    return [(*where, count) for where, count in sorted(found.items())]
+
+
 def put(kept: Kept, row: TaskRow) -> None:
     """Keep a task, and whether it is running."""
-    kept.tasks[row.task] = row
+    task = row.task
+    kept.tasks[task] = row
     if row.key is not None:
-        kept.keys[row.key] = row.task
-    running = kept.running.setdefault(row.kind, {})
+        kept.keys[row.key] = task
     if row.report is None and not row.cancelled:
-        running[row.task] = row
+        kept.running[row.kind][task] = row
     else:
-        running.pop(row.task, None)
+        kept.running[row.kind].pop(task, None)
 
 
 def take_back(
