@@ -26,8 +26,6 @@ COUNTS_ONCE = "a report counts once"
 class Batch:
     """What is asked at the same time. Everything is read at once, worked out here, and written at once."""
 
-    __slots__ = ("changed", "counts", "entries", "fetched", "header", "keys", "mirror", "new", "requests", "rows", "tx")
-
     def __init__(self, mirror: Mirror, tx: Transaction, header: Header, requests: Sequence[Request]) -> None:
         self.mirror, self.tx, self.header, self.requests = mirror, tx, header, requests
         self.rows: dict[int, TaskRow] = {}
@@ -37,6 +35,7 @@ class Batch:
         self.changed: dict[int, TaskRow] = {}
         self.entries: list[LogRow] = []
         self.counts: dict[int, dict[int, int]] = {}  # running tasks by kind and option
+        self.observed: dict[int, dict[int, tuple[float, float]]] = {}  # reward and cost by task and option
 
     def run(self) -> None:
         """Answer every request, then write what has changed."""
@@ -235,14 +234,19 @@ class Batch:
         row = self.report(number, reward, cost)
         for place, values, known in found:
             if not known:
-                self.enter(row, place, place, *values)
+                self.see(row, place, values)
         return row
 
     def observe(self, number: int, option: Any, reward: Any, cost: Any) -> None:
         """A side observation of another option of the same task."""
         place, values, known = self.observation(number, option, reward, cost)
         if not known:
-            self.enter(self.rows[number], place, place, *values)
+            self.see(self.rows[number], place, values)
+
+    def see(self, row: TaskRow, option: int, values: tuple[float, float]) -> None:
+        """A side observation that is new."""
+        self.enter(row, option, option, *values)
+        self.observed[row.task][option] = values
 
     def observation(self, number: int, option: Any, reward: Any, cost: Any) -> tuple[int, tuple[float, float], bool]:
         """The option's number, the values, and whether they are in the log already; refused if they cannot be."""
@@ -253,14 +257,20 @@ class Batch:
         if place == row.option:
             raise BadFeedback(f"task {number}: option {text} is the one that was chosen; report it")
         values = feedback("reward", reward), feedback("cost", cost)
-        stored = self.tx.observations(self.mirror.id, [number])
-        for entry in (*stored, *self.entries):
-            if entry.task == number and entry.observed == place:
-                if values == (entry.reward, entry.cost):
-                    return place, values, True
-                before = f"reward {entry.reward:g}, cost {entry.cost:g}"
-                raise AlreadyReported(f"task {number}, option {text}: already observed ({before}); {COUNTS_ONCE}")
-        return place, values, False
+        known = self.observations(number).get(place)
+        if known is not None and known != values:
+            before = "reward {:g}, cost {:g}".format(*known)
+            raise AlreadyReported(f"task {number}, option {text}: already observed ({before}); {COUNTS_ONCE}")
+        return place, values, known is not None
+
+    def observations(self, number: int) -> dict[int, tuple[float, float]]:
+        """What is known of a task's other options; read once, for all tasks that this batch knows."""
+        if number not in self.observed:
+            missing = self.rows.keys() - self.observed.keys()
+            self.observed |= {task: {} for task in missing}
+            for entry in self.tx.observations(self.mirror.id, list(missing)):
+                self.observed[entry.task][entry.observed] = entry.reward, entry.cost
+        return self.observed[number]
 
     def cancel(self, number: int) -> None:
         """The task will not report, and no longer counts as running."""
@@ -310,15 +320,12 @@ class Batch:
     def take_in(self, rows: Sequence[Recorded]) -> int:
         """History from elsewhere, what is there already left out; how many rows were new."""
         self.learn_of(self.tx.keyed(self.mirror.id, list({one.key for one in rows})))
-        known = {row.task for row in self.rows.values()}
-        stored = {(entry.task, entry.observed) for entry in self.tx.observations(self.mirror.id, list(known))}
         before = len(self.entries)
         for one in rows:
             kind, option = self.mirror.name("kind", one.kind), self.mirror.name("option", one.option)
             row = self.keys.get(one.key) or self.recorded(one, kind, option)
-            if one.observed and (row.task, option) not in stored:
-                stored.add((row.task, option))
-                self.enter(row, option, option, one.reward, one.cost)
+            if one.observed and option not in self.observations(row.task):
+                self.see(row, option, (one.reward, one.cost))
             elif not one.observed and row.report is None:
                 row = row._replace(option=option, overhead=one.overhead, reward=one.reward, cost=one.cost, cancelled=0)
                 self.update(row._replace(report=self.enter(row, OWN, option, one.reward, one.cost)))
@@ -335,4 +342,5 @@ class Batch:
         )  # fmt: skip
         self.remember(row)
         self.new.append(row)
+        self.observed[task] = {}
         return row
