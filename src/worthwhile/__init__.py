@@ -37,8 +37,8 @@ LAZY = {
     "Task": "worthwhile.scheduler",
     "LocalExecutor": "worthwhile.executors",
     "Arrival": "worthwhile.worker",
-    "Outcome": "worthwhile.worker",
-    "measure": "worthwhile.worker",
+    "Outcome": "worthwhile.measuring",
+    "measure": "worthwhile.measuring",
     "work": "worthwhile.worker",
 }
 

@@ -19,9 +19,10 @@ from worthwhile.cli_arguments import whole
 from worthwhile.cli_live import STORE, Show
 from worthwhile.clusters import PLACES, executor_on
 from worthwhile.errors import BadParameter, BadTask
+from worthwhile.measuring import Meter
 from worthwhile.reports import digits
 from worthwhile.scheduler import Scheduler
-from worthwhile.worker import Arrival, Meter, Worked, work
+from worthwhile.worker import Arrival, Worked, work
 
 METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}
 INTERRUPTED = 130  # 128 + SIGINT

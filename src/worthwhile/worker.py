@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
 import pickle
@@ -10,10 +9,10 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -28,14 +27,13 @@ from worthwhile.errors import (
 from worthwhile.executors import LocalExecutor
 from worthwhile.live.names import Option, feedback
 from worthwhile.live.turns import Request
+from worthwhile.measuring import LEAST_COST, Meter, Outcome, attempt
 from worthwhile.scheduler import Scheduler, Task
 
 log = logging.getLogger(__name__)
 
-LEAST_COST = 1e-9  # of a task that no meter saw
 AT_ONCE = 16  # tasks per transaction: the first need not wait for the last
 PATIENCE = 0.05  # seconds until a stream that had nothing is asked again
-Meter = Callable[[], float]  # a number that grows: seconds, joules
 
 
 class Arrival(NamedTuple):
@@ -45,15 +43,6 @@ class Arrival(NamedTuple):
     options: Iterable[Option]
     payload: Any = None
     key: str | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a task may return instead of its reward: a cost of its own, and what it saw of other options."""
-
-    reward: float
-    cost: float | None = None  # as the meter says
-    observed: Mapping[Any, tuple[float, float]] = field(default_factory=dict)  # option: (reward, cost)
 
 
 class Finished(NamedTuple):
@@ -76,67 +65,6 @@ class Worked:
     reward: float = 0.0
     cost: float = 0.0
     interrupted: bool = False
-
-
-class Measure:
-    """A stopwatch for a `with` block; as a decorator it turns a function's reward into an `Outcome` with its cost."""
-
-    def __init__(self, meter: Meter = time.perf_counter) -> None:
-        self.meter = meter
-        self.began: float = meter()
-        self.cost: float = LEAST_COST
-
-    def so_far(self) -> float:
-        """The cost up to now."""
-        return max(self.meter() - self.began, LEAST_COST)
-
-    def __enter__(self) -> Measure:
-        self.began = self.meter()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.cost = self.so_far()
-
-    def __call__(self, run: Callable[..., Any]) -> Callable[..., Outcome]:
-        @functools.wraps(run)
-        def measured(*arguments: Any, **named: Any) -> Outcome:
-            with Measure(self.meter) as spent:
-                found = run(*arguments, **named)
-            return with_cost(found, spent.cost)
-
-        return measured
-
-
-def measure(meter: Meter = time.perf_counter) -> Measure:
-    """Only the measuring: `with measure() as spent: …`, then spent.cost; or @measure() above a function.
-
-    >>> with measure() as spent:
-    ...     _ = sum(range(1000))
-    >>> spent.cost > 0
-    True
-    """
-    return Measure(meter)
-
-
-def with_cost(found: Any, cost: float) -> Outcome:
-    """What a task returned, checked, with the measured cost where it has none of its own."""
-    given = found if isinstance(found, Outcome) else Outcome(found)
-    own = cost if given.cost is None else given.cost
-    observed = {
-        option: (feedback("reward", reward), feedback("cost", spent))
-        for option, (reward, spent) in given.observed.items()
-    }
-    return Outcome(feedback("reward", given.reward), feedback("cost", own), observed)
-
-
-def attempt(run: Callable[..., Any], meter: Meter, task: tuple[str, Option, Any]) -> Outcome | tuple[str, float]:
-    """Where the task runs: its outcome, or why it failed and what that cost."""
-    spent = Measure(meter)
-    try:
-        found = run(*task)
-        return with_cost(found, spent.so_far())
-    except Exception as reason:
-        return f"{type(reason).__name__}: {reason}", spent.so_far()
 
 
 def work(

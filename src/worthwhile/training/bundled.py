@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.errors import MissingExtra
-from worthwhile.worker import Arrival, Measure, Outcome
+from worthwhile.measuring import Measure, Outcome
+from worthwhile.worker import Arrival
 
 try:
     from sklearn import datasets

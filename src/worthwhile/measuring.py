@@ -1,0 +1,84 @@
+"""What a task returns and what it cost: measured by the clock, or by any other meter."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from worthwhile.live.names import Option, feedback
+
+LEAST_COST = 1e-9  # of a task that no meter saw
+Meter = Callable[[], float]  # a number that grows: seconds, joules
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task may return instead of its reward: a cost of its own, and what it saw of other options."""
+
+    reward: float
+    cost: float | None = None  # as the meter says
+    observed: Mapping[Any, tuple[float, float]] = field(default_factory=dict)  # option: (reward, cost)
+
+
+class Measure:
+    """A stopwatch for a `with` block; as a decorator it turns a function's reward into an `Outcome` with its cost."""
+
+    def __init__(self, meter: Meter = time.perf_counter) -> None:
+        self.meter = meter
+        self.began: float = meter()
+        self.cost: float = LEAST_COST
+
+    def so_far(self) -> float:
+        """The cost up to now."""
+        return max(self.meter() - self.began, LEAST_COST)
+
+    def __enter__(self) -> Measure:
+        self.began = self.meter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cost = self.so_far()
+
+    def __call__(self, run: Callable[..., Any]) -> Callable[..., Outcome]:
+        @functools.wraps(run)
+        def measured(*arguments: Any, **named: Any) -> Outcome:
+            with Measure(self.meter) as spent:
+                found = run(*arguments, **named)
+            return with_cost(found, spent.cost)
+
+        return measured
+
+
+def measure(meter: Meter = time.perf_counter) -> Measure:
+    """Only the measuring: `with measure() as spent: …`, then spent.cost; or @measure() above a function.
+
+    >>> with measure() as spent:
+    ...     _ = sum(range(1000))
+    >>> spent.cost > 0
+    True
+    """
+    return Measure(meter)
+
+
+def with_cost(found: Any, cost: float) -> Outcome:
+    """What a task returned, checked, with the measured cost where it has none of its own."""
+    given = found if isinstance(found, Outcome) else Outcome(found)
+    own = cost if given.cost is None else given.cost
+    observed = {
+        option: (feedback("reward", reward), feedback("cost", spent))
+        for option, (reward, spent) in given.observed.items()
+    }
+    return Outcome(feedback("reward", given.reward), feedback("cost", own), observed)
+
+
+def attempt(run: Callable[..., Any], meter: Meter, task: tuple[str, Option, Any]) -> Outcome | tuple[str, float]:
+    """Where the task runs: its outcome, or why it failed and what that cost."""
+    spent = Measure(meter)
+    try:
+        found = run(*task)
+        return with_cost(found, spent.so_far())
+    except Exception as reason:
+        return f"{type(reason).__name__}: {reason}", spent.so_far()
