@@ -20,7 +20,7 @@ from worthwhile.errors import BadFeedback, BadParameter, StoreError, UnknownSche
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import Fold
-from worthwhile.live.history import FORMATS, Line, read_history, write_table
+from worthwhile.live.history import Line, read_history, table_at, write_table
 from worthwhile.live.mirror import PORTION, Mirror
 from worthwhile.live.names import Option, check_text, not_negative, option_text
 from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
@@ -335,14 +335,11 @@ class Scheduler:
 
     def export(self, path: str | Path) -> int:
         """Write the log as a table (.parquet, .csv, .jsonl) that `replay` can read; how many rows it has."""
-        path = Path(path)
-        if path.suffix not in FORMATS:
-            raise BadParameter(f"{path}: a table ends in {', '.join(FORMATS)}")
-        return write_table(path, self.lines())
+        return write_table(table_at(path), self.lines())
 
-    def lines(self) -> Iterator[list[Line]]:
+    def lines(self, after: int = 0) -> Iterator[list[Line]]:
         """The log in portions, entries that were set aside left out."""
-        after, until = 0, self.ask(lambda batch: batch.header.reports)
+        until = self.ask(lambda batch: batch.header.reports)
         while after < until:
             entries = self.entries(after, min(PORTION, until - after))
             after = entries[-1].number if entries else until
