@@ -48,13 +48,13 @@ def recorded(
 ) -> Recorded:
     """A row of history, checked."""
     return Recorded(
-        check_text("key", key),
-        check_text("kind", kind),
-        option_text(option),
-        feedback("reward", reward),
-        feedback("cost", cost),
-        not_negative("overhead", overhead),
-        observed,
+        option=option_text(option),
+        kind=check_text("kind", kind),
+        key=check_text("key", key),
+        reward=feedback("reward", reward),
+        cost=feedback("cost", cost),
+        overhead=not_negative("overhead", overhead),
+        observed=observed,
     )
 
 
