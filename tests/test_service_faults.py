@@ -20,6 +20,7 @@ from worthwhile import Client, Scheduler
 
 ONE = "/v1/schedulers/default"
 OPTIONS = [1, 5, 10]
+AWAY = float(os.environ.get("DATABASE_AWAY", "3"))  # seconds; `make soak`: 30
 KILLS = int(os.environ.get("SERVICE_KILLS", "3"))  # `make soak`: 50
 
 
@@ -129,11 +130,16 @@ def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
             assert service.post(f"{ONE}/tasks", body).status_code == 200
             stop = [server.bin_path / "pg_ctl", "-w", "-D", server.pgdata, "-m", "immediate", "stop"]
             subprocess.run(stop, user=server.system_user, check=True, stdout=subprocess.DEVNULL)
-            for _ in range(3):
+            until, refused = time.monotonic() + AWAY, 0
+            while time.monotonic() < until:
                 answer = service.post(f"{ONE}/tasks", body | {"key": "same"})
                 assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
                 assert "postgres" not in answer.text
+                refused += 1
+                time.sleep(0.2)
+            assert refused > AWAY / 3
             assert service.get("/v1/ready").status_code == 503
+            assert 'worthwhile_requests_total{method="POST"' in service.get("/metrics").text
             assert service.get("/v1/health").status_code == 200
             page = service.get("/")
             assert (page.status_code, "cannot be reached at the moment" in page.text) == (503, True)
@@ -142,5 +148,8 @@ def test_the_database_goes_away_and_comes_back(tmp_path: Path) -> None:
                 task = client.decide("a", [1, 2], key="same")
                 task.report(1.0, 2.0)
                 assert client.summary().tasks == int(task.id) == 2
+            subprocess.run(stop, user=server.system_user, check=True, stdout=subprocess.DEVNULL)
+            assert service.stop() in (0, -signal.SIGTERM)
+            assert "Traceback" not in "".join(service.lines)
     finally:
         server.cleanup()

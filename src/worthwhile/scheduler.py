@@ -27,7 +27,7 @@ from worthwhile.live.settings import Settings, policy_by_name, policy_text, poli
 from worthwhile.live.turns import Request, Turns
 from worthwhile.policies import DEFAULT, Policy, check_parameters
 from worthwhile.stores import Store, open_store, without_password
-from worthwhile.stores.base import LogRow, NameRow, TaskRow
+from worthwhile.stores.base import LogRow, NameRow, Snapshot, TaskRow
 
 LEASE = 3600.0  # seconds
 LOADED_AT_ONCE = 1000  # rows of a file
@@ -114,6 +114,7 @@ class Scheduler:
         self.in_hand: dict[str, Policy] = {}
         self.store = open_store(url, create)
         self.mirror: Mirror | None = None
+        self.early: Snapshot | None = None  # what the latest explanation was based on
         self.start()
         try:
             self.find_or_create(policy, overhead, seed, create)
@@ -298,7 +299,7 @@ class Scheduler:
         """Why that option: everything as it was when the decision was made."""
         number = task_number(task.id if isinstance(task, Task) else task)
         row: TaskRow = self.ask(lambda batch: batch.task(number), number)
-        fold = self.refold(row.policy, row.seen) if row.policy else None
+        fold = self.as_of(row.policy, row.seen) if row.policy else None
         found: explaining.Explanation = self.ask(lambda batch: explaining.explanation(row, fold, batch))
         return found
 
@@ -316,11 +317,17 @@ class Scheduler:
     def rebuild(self) -> bool:
         """Fold the whole log again, from its start: whether that gives what this process knows, to the bit."""
         mine: Fold = self.ask(lambda batch: batch.mirror.fold.copy())
-        return self.refold(mine.number, mine.position).same_as(mine)
+        fresh: Fold = self.ask(lambda batch: batch.mirror.new_fold(mine.number))
+        return self.refold(fresh, mine.position).same_as(mine)
 
-    def refold(self, policy: int, until: int) -> Fold:
-        """What a policy made of the log up to an entry; others can go on meanwhile."""
-        fold: Fold = self.ask(lambda batch: batch.mirror.new_fold(policy))
+    def as_of(self, policy: int, entry: int) -> Fold:
+        """What a policy knew after an entry of the log."""
+        fold: Fold = self.ask(lambda batch: batch.mirror.fold_before(batch.tx, policy, entry, self.early))
+        self.early = self.refold(fold, entry).snapshot()
+        return fold
+
+    def refold(self, fold: Fold, until: int) -> Fold:
+        """Learn from the log up to an entry; others can go on meanwhile."""
         while fold.position < until:
             rows = self.entries(fold.position, min(PORTION, until - fold.position))
             fold.take(rows)

@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from worthwhile import __version__
-from worthwhile.errors import BadTask, Error, UnknownTask
+from worthwhile.errors import BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.explaining import Explanation, Summary, TaskLine
 from worthwhile.live.history import TYPES, Line, Recorded, recorded
@@ -38,7 +38,7 @@ def keyed(call: Call) -> str | None:
 
 async def list_schedulers(call: Call) -> m.SchedulerNames:
     desks = call.service.desks
-    return m.SchedulerNames(await desks.read(desks.names))
+    return m.SchedulerNames(await desks.look(desks.names))
 
 
 async def create_scheduler(call: Call) -> m.SchedulerFacts:
@@ -134,8 +134,8 @@ async def read_task(call: Call) -> TaskLine:
 
 
 async def explain(call: Call) -> Explanation:
-    desk = await call.desk()
-    return await call.service.desks.read(desk.scheduler.explain, call.names["task"])
+    desk, id = await call.desk(), call.names["task"]
+    return await call.service.desks.join(("explain", desk.scheduler.name, id), desk.scheduler.explain, id)
 
 
 async def report(call: Call) -> m.Taken:
@@ -213,7 +213,7 @@ def checked(place: int, row: m.Past) -> Recorded:
 
 async def rebuild(call: Call) -> m.Rebuilt:
     desk = await call.desk()
-    return m.Rebuilt(await call.service.desks.read(desk.scheduler.rebuild))
+    return m.Rebuilt(await call.service.desks.join(("rebuild", desk.scheduler.name), desk.scheduler.rebuild))
 
 
 async def summary(call: Call) -> Summary:
@@ -265,13 +265,15 @@ async def health(call: Call) -> m.Health:
 
 
 async def ready(call: Call) -> m.Health:
-    await call.service.desks.read(call.service.desks.names)
+    await call.service.desks.look(call.service.desks.names)
     return m.Health("ready", __version__)
 
 
 async def metrics(call: Call) -> Reply:
-    desks = call.service.desks
-    found = [await desks.read(desk.scheduler.summary) for desk in list(desks.open.values())]
+    desks, found = call.service.desks, []
+    with suppress(StoreError, Overloaded):  # a store that is away is no reason to be blind
+        for desk in list(desks.open.values()):
+            found.append(await desks.read(desk.scheduler.summary))
     return Reply(call.service.metrics.text(found).encode(), b"text/plain; version=0.0.4; charset=utf-8")
 
 

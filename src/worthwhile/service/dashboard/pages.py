@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Meta
 
 from worthwhile import __version__, errors
-from worthwhile.errors import AccessDenied, Error, UnknownScheduler
-from worthwhile.live.explaining import Explanation, TaskLine
+from worthwhile.errors import AccessDenied, Error, StoreError, UnknownScheduler
+from worthwhile.live.explaining import TaskLine
 from worthwhile.reports import percent, rounded
 from worthwhile.service.access import COOKIE
 from worthwhile.service.answering import Call, Endpoint, Reply
@@ -23,6 +23,7 @@ from worthwhile.service.desk import Desk
 from worthwhile.service.messages import Message, Nothing, Text
 from worthwhile.service.overview import Overview, overview, shown
 from worthwhile.service.problems import NoSuchPlace, status_of, status_of_class
+from worthwhile.service.routes import explain
 
 HTML = b"text/html; charset=utf-8"
 RECENT = 15  # tasks
@@ -121,7 +122,9 @@ def guarded(page: Page) -> Page:
             return render("login.html", status_of(reason), reason=str(reason))
         except Error as reason:
             wait = ((b"retry-after", b"2"),) if status_of(reason) == 503 else ()
-            said = "The store cannot be reached at the moment." if wait else str(reason)
+            said = (
+                "The store cannot be reached at the moment." if isinstance(reason, StoreError) and wait else str(reason)
+            )
             return render("error.html", status_of(reason), reason=said)._replace(headers=wait)
 
     return answer
@@ -142,7 +145,7 @@ async def scheduler(call: Call) -> Reply:
 
 
 async def all_names(call: Call) -> list[str]:
-    return await call.service.desks.read(call.service.desks.names)
+    return await call.service.desks.look(call.service.desks.names)
 
 
 async def scheduler_page(call: Call, name: str, names: list[str]) -> Reply:
@@ -177,7 +180,7 @@ def draw(desk: Desk, kinds: int) -> Picture:
 @guarded
 async def why(call: Call) -> Reply:
     desk = await call.desk()
-    found: Explanation = await call.service.desks.read(desk.scheduler.explain, call.names["task"])
+    found = await explain(call)
     [task] = await call.service.desks.read(desk.scheduler.tasks, [call.names["task"]])
     return render("task.html", found=found, task=task, name=desk.scheduler.name)
 
