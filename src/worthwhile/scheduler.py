@@ -365,8 +365,11 @@ class Scheduler:
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""
         if os.getpid() == self.pid:
-            self.ask(save_if_worth_it)
-            self.store.close()
+            try:
+                if self.mirror is not None and self.mirror.fold.position - self.mirror.saved >= WORTH_SAVING:
+                    self.ask(Batch.save_snapshot)
+            finally:
+                self.store.close()
 
     def __enter__(self) -> Scheduler:
         return self
@@ -391,12 +394,6 @@ def cancelling(id: str | int) -> Request:
     """What `Scheduler.cancel` asks for."""
     number = task_number(id)
     return Request(lambda batch: batch.cancel(number), number)
-
-
-def save_if_worth_it(batch: Batch) -> None:
-    """A last snapshot."""
-    if batch.mirror.fold.position - batch.mirror.saved >= WORTH_SAVING:
-        batch.save_snapshot()
 
 
 def key_of(seed: int) -> int:

@@ -109,7 +109,12 @@ class Desk:
         """Do what is waiting, then let go of the store."""
         self.jobs.put(None)
         self.thread.join()
-        self.scheduler.close()
+        try:
+            self.scheduler.close()
+        except Error as reason:
+            log.warning(
+                "scheduler %r: no last snapshot, which only the next start minds: %s", self.scheduler.name, reason
+            )
 
 
 class Desks:
@@ -232,13 +237,8 @@ class Desks:
         """Finish what is waiting, close everything; a store that is away keeps nobody from that."""
         for task in self.opening.values():
             task.cancel()
-        for desk in self.open.values():
-            try:
-                desk.close()
-            except Error as reason:
-                log.warning(
-                    "scheduler %r: no last snapshot (%s); the log is all that is needed", desk.scheduler.name, reason
-                )
+        with ThreadPoolExecutor(max(1, len(self.open)), "closer") as closers:  # one may have to wait for its store
+            list(closers.map(Desk.close, self.open.values()))
         for pool in (self.readers, self.looker, self.workers):
             pool.shutdown(wait=True, cancel_futures=True)
         self.store.close()
