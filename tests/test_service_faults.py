@@ -38,7 +38,7 @@ class Load:
 
     def work(self, url: str) -> None:
         try:
-            with Client(url, timeout=5) as client:
+            with Client(url, timeout=5, patience=600) as client:  # a busy machine takes long to start it again
                 while not self.stop.is_set():
                     task = client.decide("kind", OPTIONS)
                     assert self.decided.setdefault(task.id, task.option) is task.option

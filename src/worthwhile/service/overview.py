@@ -79,8 +79,10 @@ class Known(NamedTuple):
     means: dict[str, tuple[float, float]]
 
 
-def overview(scheduler: Scheduler, chronicle: Chronicle, kinds: int, refused: int) -> Overview:
-    """How it stands, with so many kinds in full."""
+def overview(
+    scheduler: Scheduler, chronicle: Chronicle, kinds: int, refused: int, skip: int = 0, only: str | None = None
+) -> Overview:
+    """How it stands, with so many kinds in full, or only one."""
     chronicle.follow(scheduler)
 
     def asked(batch: Batch) -> tuple[Summary, dict[str, int]]:
@@ -91,13 +93,14 @@ def overview(scheduler: Scheduler, chronicle: Chronicle, kinds: int, refused: in
     with chronicle.lock:
         views = [kind_view(kind, chronicle, place, numbers, theta) for place, kind in enumerate(found.kinds)]
         changed = changes(found, chronicle, numbers)
+    shown = [view for view in views if only in (None, view.kind)]
     known = [known_of(kind) for kind in found.kinds]
     known = [one for one in known if one.means]
     return Overview(
         **{field.name: getattr(found, field.name) for field in fields(Totals)} | {"theta": theta},
         comparisons=comparisons(known, found.ratio),
         warnings=warnings(found, views, changed, refused),
-        kinds=sorted(views, key=lambda view: -view.reports)[:kinds],
+        kinds=sorted(shown, key=lambda view: -view.reports)[skip : skip + kinds],
         all_kinds=len(views),
     )
 
