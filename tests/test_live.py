@@ -317,6 +317,25 @@ def test_a_snapshot_shortens_the_start_and_a_damaged_one_does_no_harm(
         assert "a snapshot cannot be used" in caplog.text
 
 
+def test_an_explanation_starts_from_the_nearest_earlier_state(durable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a long log from its start takes long; the answer is the same, wherever one starts."""
+    monkeypatch.setattr(batches, "SNAPSHOT_EVERY", 20)
+    read: list[int] = []
+    entries = Scheduler.entries
+    monkeypatch.setattr(
+        Scheduler, "entries", lambda self, after, count: read.append(count) or entries(self, after, count)
+    )
+    with Scheduler(durable) as scheduler:
+        tasks = run_some(scheduler, 50)
+        for task, needed in ((tasks[48], 8), (tasks[48], 0), (tasks[30], 30), (tasks[34], 4), (tasks[49], 9)):
+            read.clear()
+            found = scheduler.explain(task)
+            assert (sum(read), found.repeated, found.seen) == (needed, True, int(task.id) - 1)
+            row = scheduler.ask(lambda batch, id=task.id: batch.tx.tasks(batch.mirror.id, [int(id)])[0])
+            fresh = scheduler.ask(lambda batch: batch.mirror.new_fold(1))
+            assert scheduler.refold(fresh, row.seen).same_as(scheduler.as_of(1, row.seen))
+
+
 def test_what_threads_ask_for_at_once_is_all_done(address: str) -> None:
     with Scheduler(address) as scheduler:
         ids: list[str] = []

@@ -27,7 +27,8 @@ FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 REMEDY = "no {}; install it: apt-get install chromium chromium-driver, or your system's packages of these names"
-SIZES = {"wide": (1280, 1000), "phone": (390, 844)}
+SIZES = {"wide": (1280, 1000), "phone": (390, 844), "small": (360, 740)}
+SIDEWAYS = "return [...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
 
 
 def program(*names: str) -> str:
@@ -118,6 +119,10 @@ def test_a_hundred_thousand_tasks_and_a_hundred_by_a_hundred(browser: Any, servi
     assert len(browser.find_elements(By.CSS_SELECTOR, "article.kind")) == 10
     browser.find_element(By.ID, "more-kinds").click()
     until(browser, lambda page: len(page.find_elements(By.CSS_SELECTOR, "article.kind")) == 100)
+    assert not browser.find_elements(By.ID, "more-kinds")
+    browser.find_element(By.ID, "options-7").click()
+    until(browser, lambda page: len(page.find_elements(By.CSS_SELECTOR, "article.kind")) == 1)
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".options tbody tr")) == 100
     assert complaints(browser) == []
 
 
@@ -159,19 +164,22 @@ def test_a_request_can_be_tried_on_the_page_of_the_api(browser: Any, service: Se
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_serious_fault(browser: Any, service: ServiceProcess, size: str, scheme: str) -> None:
+def test_axe_finds_no_serious_fault_and_nothing_has_to_be_moved_sideways(
+    browser: Any, service: ServiceProcess, size: str, scheme: str
+) -> None:
     spec = importlib.util.find_spec("axe_core_python")
     assert spec is not None
     assert spec.origin is not None
     axe = (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
     width, height = SIZES[size]
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone"}
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size != "wide"}
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     try:
         for path in ("/", "/schedulers/busy", "/schedulers/wide", "/schedulers/busy/tasks/5000", "/docs"):
             browser.get(service.url + path)
+            assert browser.execute_script(SIDEWAYS) == 0, path
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path
             found = browser.execute_async_script(axe + "\naxe.run().then(arguments[arguments.length - 1])")
             serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import inspect
 import socket
 import threading
 import time
@@ -16,6 +18,7 @@ import worthwhile
 from service_process import ServiceProcess, store_at
 from worthwhile import Client, Scheduler
 from worthwhile.cli import main
+from worthwhile.environments.replay import read_columns
 from worthwhile.errors import (
     AccessDenied,
     AlreadyReported,
@@ -23,12 +26,19 @@ from worthwhile.errors import (
     BadParameter,
     BadTask,
     NotAllowed,
+    Overloaded,
     ServiceError,
     UnknownScheduler,
     UnknownTask,
 )
+from worthwhile.live.history import FORMATS
+from worthwhile.policies import RatioImed
 
 ONE = "/v1/schedulers/default"
+INNER = {  # a scheduler's own business: its transactions, and what other parts of this library ask for in them
+    "agree", "as_of", "ask", "ask_all", "deciding", "described", "entries", "find_or_create", "notice_fork", "outcome",
+    "refold", "start", "try_batch", "work",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +63,17 @@ def use(scheduler: Scheduler | Client, folder: Path) -> list[object]:
     scheduler.announce(["soon"], ["later"])
     scheduler.change(overhead=0.5)
     scheduler.change(policy="kind-greedy")
-    scheduler.change(policy="ratio-imed")
+    scheduler.change(policy=RatioImed())
+    over = scheduler.decide("weather", options=[1, 5, 10], key="job").over
+    new = [scheduler.load(folder.parent / "old.csv") for _ in range(2)]
     why, summary = scheduler.explain(task), scheduler.summary()
     lines = [line.__dict__ | {"decided": 0.0, "key": None} for line in scheduler.latest(2)]
-    states = [line.state for line in scheduler.tasks([task.id, third.id])]
-    rows = scheduler.export(folder / "log.csv")
+    states = [line.state for line in scheduler.tasks([task.id, 77777, third.id])]
+    none = scheduler.tasks([])
+    rows = [scheduler.export(folder / f"log{format}") for format in FORMATS]
+    tables = [
+        {name: list(column) for name, column in read_columns(folder / f"log{format}")[0].items()} for format in FORMATS
+    ]
     errors = []
     for call in (
         lambda: task.report(reward=9.0, cost=9.0),
@@ -68,6 +84,8 @@ def use(scheduler: Scheduler | Client, folder: Path) -> list[object]:
         lambda: scheduler.decide("weather", [float("nan")]),
         lambda: scheduler.change(policy="ratio-imd"),
         lambda: third.report(1.0, 1.0),
+        lambda: scheduler.export(folder / "log.txt"),
+        lambda: scheduler.load(folder.parent / "nothing.csv"),
     ):
         with pytest.raises(worthwhile.Error) as found:
             call()
@@ -76,19 +94,121 @@ def use(scheduler: Scheduler | Client, folder: Path) -> list[object]:
         (task.id, task.option, again.id, third.kind, second.option),
         (why.why, why.repeated, why.options),
         (summary.tasks, summary.reports, summary.ratio, summary.overhead, summary.policy, summary.kinds),
-        lines, states, rows, scheduler.rebuild(), errors, (folder / "log.csv").read_text(),
+        lines, states, none, rows, over, new, scheduler.rebuild(), tables,
+        [(kind, words.replace(str(folder), "")) for kind, words in errors],
+        [(folder / f"log{format}").read_text() for format in (".csv", ".jsonl")],
     ]  # fmt: skip
 
 
 def test_the_same_code_runs_here_and_there(service: ServiceProcess, tmp_path: Path) -> None:
+    rows = [
+        ["task_type", "item_id", "option", "reward", "cost"],
+        ["weather", "a", "5", 0.9, 3],
+        ["new", "b", "x\u2028y", 1, 2],
+    ]
+    with open(tmp_path / "old.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
     with Scheduler(name="same", seed=3) as scheduler:
         wanted = use(scheduler, here)
-    httpx.put(f"{service.url}/v1/schedulers/same", json={"seed": 3}).raise_for_status()
-    with Client(service.url, name="same") as client:
-        assert use(client, there) == wanted
+    with Client(service.url, name="same", seed=3) as client:
+        found = use(client, there)
+    for one, other in zip(found, wanted, strict=True):
+        assert one == other
+
+
+def test_a_client_has_every_method_of_a_scheduler() -> None:
+    def methods(kind: type) -> dict[str, inspect.Signature]:
+        return {
+            name: inspect.signature(one, eval_str=True)
+            for name, one in vars(kind).items()
+            if inspect.isfunction(one) and not name.startswith("_")
+        }
+
+    here, there = methods(Scheduler), methods(Client)
+    assert here.keys() >= INNER
+    for name in here.keys() - INNER:
+        assert there.get(name) == here[name], name
+
+
+def test_history_goes_over_in_portions_and_comes_back_as_a_stream(service: ServiceProcess, tmp_path: Path) -> None:
+    """Names as long as they may be, so that a thousand rows are more than one request takes."""
+    path = tmp_path / "long.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["task_type", "item_id", "option", "reward", "cost", "overhead"])
+        writer.writerows(
+            [[f"{n % 9:\u2029<66}", f"{n:0150}", f"{n % 7:\x1f<30}", 0.5, 1.0 + n, 0.25] for n in range(3000)]
+        )
+    with Client(service.url, name="loaded", policy="ratio-imed") as client, Scheduler() as scheduler:
+        assert client.load(path) == 3000
+        assert client.load(path) == 0
+        assert scheduler.load(path) == 3000
+        assert list(client.lines(2990)) == list(scheduler.lines(2990))
+        for one, name in ((client, "there"), (scheduler, "here")):
+            assert one.export(tmp_path / f"{name}.jsonl") == 3000
+        assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
+        assert client.summary().kinds == scheduler.summary().kinds
+    row = {"key": "k", "kind": "a", "option": 1, "reward": 1, "cost": 1}
+    for wrong in ({"cost": 0}, {"overhead": -1}, {"kind": "\0"}):
+        answer = service.post("/v1/schedulers/loaded/history", {"rows": [row, row | wrong]})
+        assert (answer.status_code, answer.json()["detail"][:6]) == (422, "row 1:")
+    assert service.get("/v1/schedulers/loaded").json()["reports"] == 3000
+
+
+def test_an_export_that_breaks_off_goes_on_where_it_was(service: ServiceProcess, tmp_path: Path) -> None:
+    """A proxy that hangs up in the middle of its first two answers."""
+    with Client(service.url, name="long", policy="ratio-imed") as client:
+        for _ in range(4):
+            tasks = client.decide_many([("a kind with a long name", [1, 2])] * 5000)
+            client.report_many([(task.id, 0.5, 2.0) for task in tasks])
+        client.export(tmp_path / "whole.csv")
+    with Breaking(service.port, at=1_100_000, times=2) as proxy, Client(proxy.url, name="long") as client:
+        assert client.export(tmp_path / "broken.csv") == 20_000
+        assert proxy.broken == 2
+    assert (tmp_path / "broken.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    with (
+        Breaking(service.port, at=1000, times=99) as proxy,
+        Client(proxy.url, name="long", patience=0.3) as client,
+        pytest.raises(ServiceError, match="no answer"),
+    ):
+        client.export(tmp_path / "broken.csv")
+    assert (tmp_path / "broken.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+class Breaking:
+    """A proxy that hangs up after so many bytes of an answer, so many times."""
+
+    def __init__(self, port: int, at: int, times: int) -> None:
+        self.port, self.at, self.times, self.broken = port, at, times, 0
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listening.getsockname()[1]}"
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    def work(self) -> None:
+        while True:
+            try:
+                caller, _ = self.listening.accept()
+            except OSError:
+                return
+            with caller, socket.create_connection(("127.0.0.1", self.port)) as server:
+                server.sendall(caller.recv(65536).replace(b"keep-alive", b"close"))
+                sent, most = 0, self.at if self.broken < self.times else 1 << 40
+                while sent < most and (portion := server.recv(65536)):
+                    caller.sendall(portion)
+                    sent += len(portion)
+                self.broken += sent >= most
+
+    def __enter__(self) -> Breaking:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.listening.shutdown(socket.SHUT_RDWR)
+        self.listening.close()
+        self.thread.join(10)
 
 
 def test_many_in_one_request(service: ServiceProcess) -> None:
@@ -104,8 +224,12 @@ def test_many_in_one_request(service: ServiceProcess) -> None:
 
 
 def test_what_is_wrong_is_said_in_the_librarys_words(service: ServiceProcess) -> None:
-    with pytest.raises(UnknownScheduler, match="no scheduler 'nobody'"), Client(service.url, name="nobody") as client:
-        client.summary()
+    began = time.monotonic()
+    with Client(service.url, name="nobody") as client:
+        for call in (client.summary, lambda: client.decide("a", [1]), lambda: list(client.lines())):
+            with pytest.raises(UnknownScheduler, match="no scheduler 'nobody'"):
+                call()
+    assert time.monotonic() - began < 10.0  # what will not change is not tried again
     with pytest.raises(BadParameter, match="kind-greedy"):
         Client(service.url, policy="kind-greedy")
     with Client(service.url) as client:
@@ -114,8 +238,39 @@ def test_what_is_wrong_is_said_in_the_librarys_words(service: ServiceProcess) ->
             task.report(1.0, -1.0)
         with pytest.raises(UnknownTask):
             client.tasks(["../../x"])
-        with pytest.raises(BadParameter, match=r"\.csv or \.jsonl"):
-            client.export("log.parquet")
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (b"200 OK\r\ncontent-length: 5\r\n\r\nhello", ServiceError, "no answer of the service"),
+        (b"301 Moved\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n", ServiceError, "301 Moved"),
+        (b"404 Not Found\r\ncontent-length: 0\r\n\r\n", ServiceError, "404 Not Found"),
+        (b"502 Bad Gateway\r\ncontent-length: 0\r\n\r\n", Overloaded, "502 Bad Gateway"),
+    ],
+)
+def test_an_answer_that_is_not_the_services_is_an_error_of_ours(answer: bytes, error: type, words: str) -> None:
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def work() -> None:
+        while True:
+            try:
+                caller, _ = listening.accept()
+            except OSError:
+                return
+            with caller:
+                caller.recv(65536)
+                caller.sendall(b"HTTP/1.1 " + answer)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with Client(url, patience=0.3) as client, pytest.raises(ServiceError, match=words) as found:
+        client.summary()
+    assert found.type is error
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+    thread.join(10)
 
 
 def test_nobody_there_is_an_error_once_patience_ends() -> None:

@@ -21,14 +21,14 @@ from worthwhile.errors import BadFeedback, BadParameter, StoreError, UnknownSche
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import Fold
-from worthwhile.live.history import FORMATS, Line, read_history, write_table
+from worthwhile.live.history import Line, read_history, table_at, write_table
 from worthwhile.live.mirror import PORTION, Mirror
 from worthwhile.live.names import Option, check_text, not_negative, option_text
 from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
 from worthwhile.live.turns import Request, Turns
 from worthwhile.policies import DEFAULT, Policy, check_parameters
 from worthwhile.stores import Store, open_store, without_password
-from worthwhile.stores.base import LogRow, NameRow, TaskRow
+from worthwhile.stores.base import LogRow, NameRow, Snapshot, TaskRow
 
 LEASE = 3600.0  # seconds
 LOADED_AT_ONCE = 1000  # rows of a file
@@ -115,6 +115,7 @@ class Scheduler:
         self.in_hand: dict[str, Policy] = {}
         self.store = open_store(url, create)
         self.mirror: Mirror | None = None  # what is needed comes from the store
+        self.early: Snapshot | None = None  # what the latest explanation was based on
         self.forked, self.turns = False, Turns(self.work)
         IN_USE.add(self)
         try:
@@ -282,7 +283,7 @@ class Scheduler:
         """Why that option: everything as it was when the decision was made."""
         number = task_number(task.id if isinstance(task, Task) else task)
         row: TaskRow = self.ask(lambda batch: batch.task(number), number)
-        fold = self.refold(row.policy, row.seen) if row.policy else None
+        fold = self.as_of(row.policy, row.seen) if row.policy else None
         found: explaining.Explanation = self.ask(lambda batch: explaining.explanation(row, fold, batch))
         return found
 
@@ -300,11 +301,17 @@ class Scheduler:
     def rebuild(self) -> bool:
         """Fold the whole log again, from its start: whether that gives what this process knows, to the bit."""
         mine: Fold = self.ask(lambda batch: batch.mirror.fold.copy())
-        return self.refold(mine.number, mine.position).same_as(mine)
+        fresh: Fold = self.ask(lambda batch: batch.mirror.new_fold(mine.number))
+        return self.refold(fresh, mine.position).same_as(mine)
 
-    def refold(self, policy: int, until: int) -> Fold:
-        """What a policy made of the log up to an entry; others can go on meanwhile."""
-        fold: Fold = self.ask(lambda batch: batch.mirror.new_fold(policy))
+    def as_of(self, policy: int, entry: int) -> Fold:
+        """What a policy knew after an entry of the log."""
+        fold: Fold = self.ask(lambda batch: batch.mirror.fold_before(batch.tx, policy, entry, self.early))
+        self.early = self.refold(fold, entry).snapshot()
+        return fold
+
+    def refold(self, fold: Fold, until: int) -> Fold:
+        """Learn from the log up to an entry; others can go on meanwhile."""
         while fold.position < until:
             rows = self.entries(fold.position, min(PORTION, until - fold.position))
             fold.take(rows)
@@ -319,14 +326,11 @@ class Scheduler:
 
     def export(self, path: str | Path) -> int:
         """Write the log as a table (.parquet, .csv, .jsonl) that `replay` can read; how many rows it has."""
-        path = Path(path)
-        if path.suffix not in FORMATS:
-            raise BadParameter(f"{path}: a table ends in {', '.join(FORMATS)}")
-        return write_table(path, self.lines())
+        return write_table(table_at(path), self.lines())
 
-    def lines(self) -> Iterator[list[Line]]:
+    def lines(self, after: int = 0) -> Iterator[list[Line]]:
         """The log in portions, entries that were set aside left out."""
-        after, until = 0, self.ask(lambda batch: batch.header.reports)
+        until = self.ask(lambda batch: batch.header.reports)
         while after < until:
             entries = self.entries(after, min(PORTION, until - after))
             after = entries[-1].number if entries else until
@@ -345,8 +349,11 @@ class Scheduler:
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""
         if not self.forked:
-            self.ask(save_if_worth_it)
-            self.store.close()
+            try:
+                if self.mirror is not None and self.mirror.fold.position - self.mirror.saved >= WORTH_SAVING:
+                    self.ask(Batch.save_snapshot)
+            finally:
+                self.store.close()
 
     def __enter__(self) -> Scheduler:
         return self
@@ -382,12 +389,6 @@ def cancelling(id: str | int) -> Request:
     """What `Scheduler.cancel` asks for."""
     number = task_number(id)
     return Request(lambda batch: batch.cancel(number), number)
-
-
-def save_if_worth_it(batch: Batch) -> None:
-    """A last snapshot."""
-    if batch.mirror.fold.position - batch.mirror.saved >= WORTH_SAVING:
-        batch.save_snapshot()
 
 
 def key_of(seed: int) -> int:

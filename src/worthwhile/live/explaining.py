@@ -44,7 +44,7 @@ class KindSummary:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Totals:
     """A scheduler so far: its ratio is total reward / total cost, θ is what it thinks a unit of cost is worth."""
 
     scheduler: str
@@ -58,6 +58,12 @@ class Summary:
     cost: float
     ratio: float | None
     theta: float | None
+
+
+@dataclass(frozen=True)
+class Summary(Totals):
+    """The totals, and every option of every kind."""
+
     kinds: list[KindSummary]
     bad_entries: int
     set_aside: list[SetAside]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from worthwhile.environments.replay import as_table, read_columns
-from worthwhile.errors import BadTable, Error, MissingExtra
+from worthwhile.errors import BadParameter, BadTable, Error, MissingExtra
 from worthwhile.live.mirror import Mirror
-from worthwhile.live.names import check_text, option_text
+from worthwhile.live.names import check_text, feedback, not_negative, option_text
 from worthwhile.results import replace_file
 from worthwhile.stores.base import OWN, LogRow
 
@@ -43,6 +43,21 @@ class Recorded(NamedTuple):
     observed: bool
 
 
+def recorded(
+    key: str, kind: str, option: Any, reward: float, cost: float, overhead: float = 0.0, observed: bool = False
+) -> Recorded:
+    """A row of history, checked."""
+    return Recorded(
+        option=option_text(option),
+        kind=check_text("kind", kind),
+        key=check_text("key", key),
+        reward=feedback("reward", reward),
+        cost=feedback("cost", cost),
+        overhead=not_negative("overhead", overhead),
+        observed=observed,
+    )
+
+
 def line_of(entry: LogRow, mirror: Mirror) -> Line:
     """An entry of the log as a row of the table; the cost is without the overhead."""
     option, text = mirror.option(entry.option), mirror.options.texts[entry.option]
@@ -57,6 +72,14 @@ def line_of(entry: LogRow, mirror: Mirror) -> Line:
         "observed": entry.observed != OWN,
         "option_json": text,
     }
+
+
+def table_at(path: str | Path) -> Path:
+    """Where a table is to be written, if it has a format that we write."""
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        raise BadParameter(f"{path}: a table ends in {', '.join(FORMATS)}")
+    return path
 
 
 def write_table(path: Path, portions: Iterable[Sequence[Line]]) -> int:
@@ -109,16 +132,14 @@ def read_history(path: Path) -> Iterator[Recorded]:
     rows = []
     for place in range(len(table.reward)):
         option = str(columns["option"][place])
+        item = str(columns["item_id"][place]) + ("" if observed is not None else f":{option}")
+        side = observed is not None and str(observed[place]).lower() == "true"
         try:
-            text = option_text(as_option(option) if exact is None else json.loads(exact[place]))
-            kind = check_text("kind", str(columns["task_type"][place]))
-            item = str(columns["item_id"][place]) + ("" if observed is not None else f":{option}")
-            key = check_text("key", f"{path.stem}:{item}")
-            overhead = float(overheads[place])
+            chosen = as_option(option) if exact is None else json.loads(exact[place])
+            kind, values = str(columns["task_type"][place]), (float(table.reward[place]), float(table.cost[place]))
+            rows.append(recorded(f"{path.stem}:{item}", kind, chosen, *values, float(overheads[place]), side))
         except (Error, ValueError) as reason:
             raise BadTable(f"{path}, row {place + first_row}: {reason}") from None
-        side = observed is not None and str(observed[place]).lower() == "true"
-        rows.append(Recorded(key, kind, text, float(table.reward[place]), float(table.cost[place]), overhead, side))
     yield from rows
 
 

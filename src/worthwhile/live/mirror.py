@@ -16,7 +16,7 @@ from worthwhile.live.folding import Fold
 from worthwhile.live.names import check_text, option_texts
 from worthwhile.live.settings import Settings, policy_from, settings_from
 from worthwhile.policies import Policy
-from worthwhile.stores.base import Header, LogRow, NameRow, Transaction
+from worthwhile.stores.base import Header, LogRow, NameRow, Snapshot, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -92,15 +92,26 @@ class Mirror:
         return fold
 
     def restore(self, tx: Transaction, header: Header) -> None:
-        """Start from the snapshot, if it is this policy's and sound; the log alone would do."""
-        stored = tx.snapshot(self.id)
-        if stored is None or stored.policy != self.fold.number or stored.number > header.reports:
+        """Start from the snapshot; the log alone would do."""
+        self.go_on(self.fold, tx.snapshot(self.id), header.reports)
+        self.saved = self.fold.position
+
+    def fold_before(self, tx: Transaction, policy: int, entry: int, early: Snapshot | None) -> Fold:
+        """A fold for one of the policies, from the latest state at hand that is not after an entry of the log."""
+        fold = self.new_fold(policy)
+        for stored in (tx.snapshot(self.id), early):
+            self.go_on(fold, stored, entry)
+        return fold
+
+    def go_on(self, fold: Fold, stored: Snapshot | None, until: int) -> None:
+        """Bring a fold to where a snapshot is, if that is further, not too far, its policy's, and sound."""
+        if stored is None or stored.policy != fold.number or not fold.position < stored.number <= until:
             return
         try:
-            self.fold.restore(stored)
-            self.saved = stored.number
+            fold.restore(stored)
         except Exception as reason:  # whatever damaged bytes may lead to
             log.warning("a snapshot cannot be used, the log is read from its start: %s", reason)
+        fold.fit(len(self.kinds.texts), len(self.options.texts))
 
     def name(self, role: str, text: str) -> int:
         """The number of a name, a new one if it is new."""

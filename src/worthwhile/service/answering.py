@@ -108,7 +108,7 @@ class Answer:
         access, desks = self.service.access, self.service.desks
         access.put(access.tokens)  # meanwhile others go on with what is known
         try:
-            access.put(await desks.read(desks.tokens))
+            access.put(await desks.look(desks.tokens))
         except Error as reason:
             log.warning("the tokens could not be read again: %s", reason)
 
@@ -149,8 +149,12 @@ async def respond(send: Send, scope: Scope, found: Any, status: int) -> None:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else found.content})
         return
     await send({"type": "http.response.start", "status": found.status, "headers": headers})
-    async for portion in found.content:
-        await send({"type": "http.response.body", "body": portion, "more_body": True})
+    try:
+        async for portion in found.content:
+            await send({"type": "http.response.body", "body": portion, "more_body": True})
+    except Error as reason:  # too late for another status: the client sees that the end is missing
+        log.warning("%s %r broke off: %s", scope["method"], scope["path"], reason)
+        return
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -160,7 +164,7 @@ async def refuse(send: Send, scope: Scope, reason: Error) -> None:
     extra: list[tuple[bytes, bytes]] = []
     if status == 503:
         extra.append((b"retry-after", str(RETRY_AFTER).encode()))
-        log.warning("%s %s: %s", scope["method"], scope["path"], reason)
+        log.warning("%s %r: %s", scope["method"], scope["path"], reason)
     if status == 401:
         extra.append((b"www-authenticate", b"Bearer"))
     problem = problem_of(reason)

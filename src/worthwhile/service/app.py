@@ -49,7 +49,7 @@ def create_app(url: str = "memory://", *, engine: str = "python", patience: floa
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        if not await desks.read(desks.names):
+        if not await desks.look(desks.names):
             await desks.make(FIRST, Wanted())
         yield
         desks.close()

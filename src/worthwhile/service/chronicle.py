@@ -9,6 +9,7 @@ import math
 import threading
 from collections.abc import Sequence
 
+from worthwhile.errors import Overloaded
 from worthwhile.live.folding import fault
 from worthwhile.live.mirror import PORTION
 from worthwhile.scheduler import Scheduler
@@ -20,6 +21,7 @@ LATELY = 1 / 32  # weight of the newest report in what an option did lately
 ENOUGH = 100  # reports of an option before a change is suspected
 SURPRISING = 5.0  # standard errors
 ANY = 1 << 62
+FOR_LONG = 1.0  # seconds
 
 
 class Arm:
@@ -103,8 +105,10 @@ class Chronicle:
         self.lock = threading.Lock()
 
     def follow(self, scheduler: Scheduler) -> None:
-        """Read what has come since the last time."""
-        with self.lock:
+        """Read what has come since the last time; for long, that holds up only who asked first."""
+        if not self.lock.acquire(timeout=FOR_LONG):
+            raise Overloaded(f"the log is still being read, {self.reports:,} reports so far; try again")
+        try:
             while rows := scheduler.entries(self.position, PORTION):
                 self.take(rows)
             unknown = [mark for mark in (*self.marks, self.last) if mark is not None and mark.row is None]
@@ -114,6 +118,8 @@ class Chronicle:
                 by_number = {row.task: row for row in found}
                 for mark in unknown:
                     mark.row = by_number.get(mark.task)
+        finally:
+            self.lock.release()
 
     def take(self, rows: Sequence[LogRow]) -> None:
         for row in rows:

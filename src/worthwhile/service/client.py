@@ -9,16 +9,18 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from worthwhile.errors import BadParameter, Error, MissingExtra, Overloaded, ServiceError, StoreError
+from worthwhile.errors import BadParameter, Error, MissingExtra, Overloaded, ServiceError
 from worthwhile.live.explaining import Explanation, Summary, TaskLine
+from worthwhile.live.history import Line, Recorded, read_history, table_at, write_table
 from worthwhile.live.names import Option, not_negative, option_text
-from worthwhile.results import replace_file
+from worthwhile.live.settings import policy_text, policy_words
+from worthwhile.policies import Policy
 from worthwhile.scheduler import Task, task_number
 
 try:
@@ -27,14 +29,33 @@ try:
 except ImportError:
     raise MissingExtra("a client", "client") from None
 
-from worthwhile.service.messages import Decided, DecidedMany, Problem, Rebuilt, ReportedMany
+from worthwhile.service.messages import MOST_ROWS, Decided, DecidedMany, Problem, Rebuilt, ReportedMany, Taken
 from worthwhile.service.problems import error_of
 
 TIMEOUT = 15.0  # seconds for one answer
 PATIENCE = 60.0  # seconds to go on trying
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0  # seconds
+WORTH_ANOTHER_TRY = {408, 425, 429, 502, 503, 504}
+ENOUGH = 1 << 19  # bytes of rows in one request
+READ_AT_ONCE = 1 << 20  # bytes of the log
+MOST_IDS = 1000  # in one address
 
 Found = TypeVar("Found")
+
+
+class Patience:
+    """How long to go on trying, with pauses that grow."""
+
+    def __init__(self, seconds: float) -> None:
+        self.until, self.pause = time.monotonic() + seconds, FIRST_PAUSE
+
+    def wait(self, reason: Error) -> None:
+        """Until the next try; raise the reason if there is none."""
+        wait = self.pause * random.uniform(0.5, 1.0)
+        if time.monotonic() + wait > self.until:
+            raise reason
+        time.sleep(wait)
+        self.pause = min(2.0 * self.pause, LONGEST_PAUSE)
 
 
 class Client:
@@ -49,58 +70,77 @@ class Client:
         token: str | None = None,
         name: str = "default",
         *,
-        policy: str | None = None,
+        policy: str | Policy | None = None,
         overhead: float | None = None,
+        lease: float | None = None,
+        seed: int | None = None,
         timeout: float = TIMEOUT,
         patience: float = PATIENCE,
     ) -> None:
         self.name, self.patience = name, not_negative("patience", patience)
+        self.lease = None if lease is None else not_negative("lease", lease)
         self.base = f"/v1/schedulers/{quote(name, safe='')}"
         headers = {"authorization": f"Bearer {token}"} if token else {}
         try:
             self.http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
         except (httpx.InvalidURL, ValueError) as reason:
             raise BadParameter(f"url {url!r}: {reason}; write http://host:port") from None
-        if policy is not None or overhead is not None:
+        wanted = {"policy": words(policy), "overhead": number(overhead), "seed": number(seed)}
+        if any(value is not None for value in wanted.values()):
             try:
-                self.send("PUT", "", {"policy": policy, "overhead": overhead})
+                self.send("PUT", "", wanted)
             except BaseException:
                 self.close()
                 raise
 
     def send(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> bytes:
         """One request, again and again until there is an answer or patience ends."""
-        until, pause = time.monotonic() + self.patience, FIRST_PAUSE
+        patience = Patience(self.patience)
         content = None if body is None else msgspec.json.encode(body)
         kind = {} if body is None else {"content-type": "application/json"}
         while True:
             try:
                 answer = self.http.request(method, self.base + path, content=content, headers=kind, params=query)
-                if answer.status_code < 400:
+                if answer.is_success:
                     return answer.content
-                reason = refusal(answer)
+                reason = self.refusal(answer)
             except httpx.TransportError as trouble:
-                reason = ServiceError(f"{self.http.base_url}: no answer ({trouble or type(trouble).__name__})")
-            wait = pause * random.uniform(0.5, 1.0)
-            if not isinstance(reason, ServiceError | StoreError) or time.monotonic() + wait > until:
-                raise reason
-            time.sleep(wait)
-            pause = min(2.0 * pause, LONGEST_PAUSE)
+                reason = self.silence(trouble)
+            patience.wait(reason)
+
+    def refusal(self, answer: httpx.Response) -> Error:
+        """The service's problem as the error it was there; raised at once if another try would end the same way."""
+        try:
+            reason = error_of(msgspec.json.decode(answer.content, type=Problem))
+        except msgspec.DecodeError:
+            busy = Overloaded if answer.status_code in WORTH_ANOTHER_TRY else ServiceError
+            reason = busy(f"{self.http.base_url}: the answer was {answer.status_code} {answer.reason_phrase}")
+        if answer.status_code not in WORTH_ANOTHER_TRY:
+            raise reason
+        return reason
+
+    def silence(self, trouble: httpx.TransportError) -> Error:
+        return ServiceError(f"{self.http.base_url}: no answer ({trouble or type(trouble).__name__})")
 
     def ask(self, kind: type[Found], method: str, path: str, body: Any = None, **query: Any) -> Found:
         """The answer as what it is in this library."""
-        return msgspec.json.decode(self.send(method, path, body, query or None), type=kind)
+        content = self.send(method, path, body, query or None)
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except msgspec.DecodeError as reason:
+            raise ServiceError(f"{self.http.base_url}: this is no answer of the service ({reason})") from None
 
     def decide(
         self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
-        found = self.ask(Decided, "POST", "/tasks", wish(kind, options, key, lease))
-        return Task(self, found.task, found.kind, found.option)
+        wanted = wish(kind, options, key, self.lease if lease is None else lease)
+        found = self.ask(Decided, "POST", "/tasks", wanted)
+        return Task(self, found.task, found.kind, found.option, found.over)
 
     def decide_many(self, tasks: Sequence[tuple[str, Sequence[Option]]]) -> list[Task]:
         """Choose for several (kind, options) in one request; all, or an error."""
-        wishes = [wish(kind, options, None, None) for kind, options in tasks]
+        wishes = [wish(kind, options, None, self.lease) for kind, options in tasks]
         found = self.ask(DecidedMany, "POST", "/decide", {"tasks": wishes})
         for one in found.tasks:
             if isinstance(one.problem, Problem):
@@ -143,9 +183,9 @@ class Client:
         """Undo `retire`."""
         self.send("POST", "/restore", {"option": plain(option), "kind": kind})
 
-    def change(self, policy: str | None = None, overhead: float | None = None) -> None:
+    def change(self, policy: str | Policy | None = None, overhead: float | None = None) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task."""
-        self.send("PATCH", "", {"policy": policy, "overhead": overhead})
+        self.send("PATCH", "", {"policy": words(policy), "overhead": number(overhead)})
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, and every option of every kind."""
@@ -157,7 +197,9 @@ class Client:
 
     def tasks(self, ids: Sequence[str | int]) -> list[TaskLine]:
         """Tasks by id."""
-        return [self.ask(TaskLine, "GET", place(id)) for id in ids]
+        numbers = [str(task_number(id)) for id in ids]
+        portions = [numbers[place : place + MOST_IDS] for place in range(0, len(numbers), MOST_IDS)]
+        return [line for some in portions for line in self.ask(list[TaskLine], "GET", "/tasks", ids=",".join(some))]
 
     def latest(self, count: int = 20) -> list[TaskLine]:
         """The latest tasks, newest first."""
@@ -168,13 +210,34 @@ class Client:
         return self.ask(Rebuilt, "POST", "/rebuild", {}).same
 
     def export(self, path: str | Path) -> int:
-        """Write the log as a table (.csv, .jsonl) that `replay` can read; how many rows it has."""
-        path = Path(path)
-        if path.suffix not in (".csv", ".jsonl"):
-            raise BadParameter(f"{path}: a table from a service ends in .csv or .jsonl")
-        content = self.send("GET", "/export", None, {"format": path.suffix[1:]})
-        replace_file(path, lambda new: Path(new).write_bytes(content))
-        return content.count(b"\n") - (path.suffix == ".csv")
+        """Write the log as a table (.parquet, .csv, .jsonl) that `replay` can read; how many rows it has."""
+        return write_table(table_at(path), self.lines())
+
+    def lines(self, after: int = 0) -> Iterator[list[Line]]:
+        """The log in portions, entries that were set aside left out; after an interruption it goes on where it was."""
+        patience = Patience(self.patience)
+        while True:
+            try:
+                with self.http.stream("GET", f"{self.base}/export", params={"after": after}) as answer:
+                    if answer.is_success:
+                        for lines in in_lines(answer.iter_bytes(READ_AT_ONCE)):
+                            yield lines
+                            after, patience = lines[-1]["number"], Patience(self.patience)
+                        return
+                    answer.read()
+                    reason = self.refusal(answer)
+            except httpx.TransportError as trouble:
+                reason = self.silence(trouble)
+            patience.wait(reason)
+
+    def load(self, path: str | Path) -> int:
+        """Learn from recorded history: columns task_type, item_id, option, reward, cost. How many rows were new.
+
+        Options that read as JSON (5, true, null) are taken as such. The same file again adds nothing.
+        """
+        return sum(
+            self.ask(Taken, "POST", "/history", {"rows": rows}).taken for rows in portions(read_history(Path(path)))
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -209,11 +272,30 @@ def number(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def refusal(answer: httpx.Response) -> Error:
-    """The service's problem as the error it was there."""
-    try:
-        problem = msgspec.json.decode(answer.content, type=Problem)
-    except msgspec.DecodeError:
-        busy = Overloaded if answer.status_code in (429, 502, 503, 504) else ServiceError
-        return busy(f"the service answered {answer.status_code} {answer.reason_phrase}")
-    return error_of(problem)
+def words(policy: str | Policy | None) -> str | None:
+    """A policy as its name and parameters."""
+    return policy if policy is None or isinstance(policy, str) else policy_words(policy_text(policy))
+
+
+def in_lines(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
+    """Rows of the log from its text, which comes in pieces of any size."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        if whole:
+            yield [msgspec.json.decode(line) for line in whole]
+
+
+def portions(rows: Iterable[Recorded]) -> Iterator[list[msgspec.Raw]]:
+    """Rows of history as many requests take them."""
+    portion: list[msgspec.Raw] = []
+    size = 0
+    for row in rows:
+        text = msgspec.json.encode(row._asdict() | {"option": msgspec.Raw(row.option.encode())})
+        if len(portion) == MOST_ROWS or size + len(text) > ENOUGH:
+            yield portion
+            portion, size = [], 0
+        portion.append(msgspec.Raw(text))
+        size += len(text)
+    if portion:
+        yield portion

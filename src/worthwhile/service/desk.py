@@ -7,13 +7,14 @@ is bounded: beyond it, clients are told to come back.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from worthwhile.errors import BadParameter, Error, Overloaded, StoreError, UnknownScheduler
+from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
 from worthwhile.live.names import check_text
 from worthwhile.live.turns import Request
 from worthwhile.scheduler import Scheduler
@@ -21,9 +22,13 @@ from worthwhile.service.chronicle import Chronicle
 from worthwhile.stores import open_store
 from worthwhile.stores.base import TokenRow
 
+log = logging.getLogger(__name__)
+
 MOST_WAITING = 20_000  # decisions and reports of one scheduler
-MOST_READERS = 4  # threads that summarise and explain
-MOST_READS = 64  # waiting for them
+MOST_READERS = 4  # threads that summarise
+MOST_WORKERS = 2  # threads that go through the log
+MOST_READS = 64  # waiting for either
+KEPT = 60.0  # seconds for which an answer waits for who asked
 MOST_SCHEDULERS = 1000
 MOST_IN_BATCH = 2000
 
@@ -104,7 +109,12 @@ class Desk:
         """Do what is waiting, then let go of the store."""
         self.jobs.put(None)
         self.thread.join()
-        self.scheduler.close()
+        try:
+            self.scheduler.close()
+        except Error as reason:
+            log.warning(
+                "scheduler %r: no last snapshot, which only the next start minds: %s", self.scheduler.name, reason
+            )
 
 
 class Desks:
@@ -115,8 +125,11 @@ class Desks:
         self.store = open_store(url)
         self.using_store = threading.Lock()
         self.open: dict[str, Desk] = {}
-        self.opening = asyncio.Lock()
+        self.opening: dict[str, asyncio.Task[Desk]] = {}
         self.readers = ThreadPoolExecutor(MOST_READERS, "reader")
+        self.looker = ThreadPoolExecutor(1, "looker")  # what is vital must not wait for what takes long
+        self.workers = ThreadPoolExecutor(MOST_WORKERS, "worker")
+        self.working: dict[Hashable, asyncio.Future[Any]] = {}
         self.reading = 0
 
     async def read(self, work: Callable[..., Found], *given: Any) -> Found:
@@ -125,12 +138,39 @@ class Desks:
             raise Overloaded(f"{self.reading} others are reading; try again")
         self.reading += 1
         try:
-            async with asyncio.timeout(self.patience):
-                return await asyncio.get_running_loop().run_in_executor(self.readers, work, *given)
-        except TimeoutError:
-            raise Overloaded(f"no answer from the store within {self.patience:g} s; try again") from None
+            return await self.in_thread(self.readers, work, *given)
         finally:
             self.reading -= 1
+
+    async def look(self, work: Callable[[], Found]) -> Found:
+        """Something short about the store as a whole."""
+        return await self.in_thread(self.looker, work)
+
+    async def join(self, what: Hashable, work: Callable[..., Found], *given: Any) -> Found:
+        """Something that may take longer than anyone waits: who asks for it again gets what was found meanwhile."""
+        if what not in self.working:
+            if len(self.working) >= MOST_READS:
+                raise Overloaded(f"{len(self.working)} others are waiting for such answers; try again")
+            loop = asyncio.get_running_loop()
+            self.working[what] = loop.run_in_executor(self.workers, work, *given)
+            self.working[what].add_done_callback(lambda _: loop.call_later(KEPT, self.working.pop, what, None))
+        task = self.working[what]
+        try:
+            return await self.soon(asyncio.shield(task), "still going through the log")
+        finally:
+            if task.done():
+                self.working.pop(what, None)
+
+    async def in_thread(self, pool: ThreadPoolExecutor, work: Callable[..., Found], *given: Any) -> Found:
+        return await self.soon(asyncio.get_running_loop().run_in_executor(pool, work, *given))
+
+    async def soon(self, found: Awaitable[Found], late: str = "no answer from the store") -> Found:
+        """What somebody is working on, unless that takes too long."""
+        try:
+            async with asyncio.timeout(self.patience):
+                return await found
+        except TimeoutError:
+            raise Overloaded(f"{late} after {self.patience:g} s; try again") from None
 
     async def find(self, name: str) -> Desk:
         """The desk of a scheduler that exists."""
@@ -139,16 +179,32 @@ class Desks:
     async def make(self, name: str, wanted: Wanted | None = None) -> Desk:
         """Open a scheduler; make it if that is wanted."""
         check_text("scheduler", name, BadParameter)
-        async with self.opening:
-            known = self.open.get(name)
-            if known is not None:
-                if wanted is not None:
-                    given = wanted.policy, wanted.overhead
-                    await self.do(known, Request(lambda batch: known.scheduler.agree(batch, *given)))
-                return known
-            scheduler = await self.read(self.opened, name, wanted)
-            self.open[name] = Desk(scheduler, asyncio.get_running_loop())
+        while name not in self.open:
+            mine = name not in self.opening
+            if mine:
+                self.opening[name] = asyncio.create_task(self.start(name, wanted))
+            try:
+                desk = await self.soon(asyncio.shield(self.opening[name]), f"scheduler {name!r} is still being opened")
+            except UnknownScheduler:
+                if mine or wanted is None:
+                    raise
+                continue  # somebody asked for it before it was made
+            if mine:
+                return desk
+        desk = self.open[name]
+        if wanted is not None:
+            await self.do(desk, Request(lambda batch: desk.scheduler.agree(batch, wanted.policy, wanted.overhead)))
+        return desk
+
+    async def start(self, name: str, wanted: Wanted | None) -> Desk:
+        """Open a scheduler, whether or not anyone still waits for it."""
+        loop = asyncio.get_running_loop()
+        try:
+            scheduler = await loop.run_in_executor(self.readers, self.opened, name, wanted)
+            self.open[name] = Desk(scheduler, loop)
             return self.open[name]
+        finally:
+            del self.opening[name]
 
     def opened(self, name: str, wanted: Wanted | None) -> Scheduler:
         if self.url == "memory://" and wanted is None:
@@ -162,7 +218,7 @@ class Desks:
         """One request; its answer, or its reason raised."""
         await desk.ask([request], self.patience)
         if request.reason is not None:
-            raise request.reason if isinstance(request.reason, Error) else StoreError(str(request.reason))
+            raise request.reason
         return request.answer
 
     def names(self) -> list[str]:
@@ -178,8 +234,11 @@ class Desks:
             return tx.tokens()
 
     def close(self) -> None:
-        """Finish what is waiting, close everything."""
-        for desk in self.open.values():
-            desk.close()
-        self.readers.shutdown(wait=True)
+        """Finish what is waiting, close everything; a store that is away keeps nobody from that."""
+        for task in self.opening.values():
+            task.cancel()
+        with ThreadPoolExecutor(max(1, len(self.open)), "closer") as closers:  # one may have to wait for its store
+            list(closers.map(Desk.close, self.open.values()))
+        for pool in (self.readers, self.looker, self.workers):
+            pool.shutdown(wait=True, cancel_futures=True)
         self.store.close()

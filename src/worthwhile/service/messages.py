@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from worthwhile.live.names import MOST_OPTIONS, Option
 
 MOST_AT_ONCE = 10_000  # tasks or reports in one request
+MOST_ROWS = 1000  # of history
 
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=20, description="a task's id, as `decide` gave it")]
@@ -93,14 +94,35 @@ class Announce(Message):
     options: Annotated[list[Option], Meta(max_length=MOST_AT_ONCE)] = field(default_factory=list)
 
 
+class Past(Message):
+    """A row of history; the key says which task it belongs to, and a row that is there already adds nothing."""
+
+    key: Text
+    kind: Text
+    option: Option
+    reward: Number
+    cost: Number
+    overhead: Number = 0.0
+    observed: bool = False
+
+
+class History(Message):
+    """Recorded elsewhere, learned from in this order in one transaction: all rows or, if one is refused, none."""
+
+    rows: Annotated[list[Past], Meta(min_length=1, max_length=MOST_ROWS)]
+
+
 class Nothing(Message):
     """An empty object."""
 
 
 class Latest(Message):
-    """How many of the latest tasks."""
+    """How many of the latest tasks, or which ones."""
 
     count: Count = 20
+    ids: Annotated[str, Meta(pattern=r"^\d{1,15}(,\d{1,15}){0,999}$", description="ids with commas between")] | None = (
+        None
+    )
 
 
 class Points(Message):
@@ -116,9 +138,10 @@ class Kinds(Message):
 
 
 class Format(Message):
-    """How the log is written."""
+    """How the log is written, and after which of its entries it begins."""
 
     format: Annotated[str, Meta(pattern="^(jsonl|csv)$")] = "jsonl"
+    after: Annotated[int, Meta(ge=0, lt=2**62)] = 0
 
 
 class Problem(Struct, omit_defaults=True, kw_only=True):
@@ -130,12 +153,13 @@ class Problem(Struct, omit_defaults=True, kw_only=True):
     detail: str
 
 
-class Decided(Struct):
-    """A task and the option chosen for it."""
+class Decided(Struct, omit_defaults=True):
+    """A task and the option chosen for it; over if it was decided before, and has reported or been cancelled."""
 
     task: str
     kind: str
     option: Option
+    over: bool = False
 
 
 class DecidedOrNot(Struct, omit_defaults=True):
@@ -144,6 +168,7 @@ class DecidedOrNot(Struct, omit_defaults=True):
     task: str | UnsetType = UNSET
     kind: str | UnsetType = UNSET
     option: Option | UnsetType = UNSET
+    over: bool = False
     problem: Problem | UnsetType = UNSET
 
 
@@ -154,7 +179,7 @@ class DecidedMany(Struct):
 
 
 class Taken(Struct):
-    """It is stored, and counts once."""
+    """It is stored, and counts once; of history, how many rows were new."""
 
     taken: int
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
-from worthwhile.live.explaining import KindSummary, Summary
+from worthwhile.live.explaining import KindSummary, Summary, Totals
 from worthwhile.live.names import Option, option_text
 from worthwhile.scheduler import Scheduler
 from worthwhile.service.chronicle import Arm, Chronicle
@@ -61,20 +62,10 @@ class Comparison(Struct):
     advantage: float | None  # of what was achieved, over this rule: 0.1 is 10 % more
 
 
-class Overview(Struct):
+@dataclass(frozen=True)
+class Overview(Totals):
     """A scheduler so far. The comparisons are estimates: nobody saw what other options would have brought."""
 
-    scheduler: str
-    policy: str
-    overhead: float
-    tasks: int
-    reports: int
-    running: int
-    expired: int
-    reward: float
-    cost: float
-    ratio: float | None
-    theta: float | None
     comparisons: list[Comparison]
     warnings: list[str]
     kinds: list[KindView]
@@ -88,8 +79,10 @@ class Known(NamedTuple):
     means: dict[str, tuple[float, float]]
 
 
-def overview(scheduler: Scheduler, chronicle: Chronicle, kinds: int, refused: int) -> Overview:
-    """How it stands, with so many kinds in full."""
+def overview(
+    scheduler: Scheduler, chronicle: Chronicle, kinds: int, refused: int, skip: int = 0, only: str | None = None
+) -> Overview:
+    """How it stands, with so many kinds in full, or only one."""
     chronicle.follow(scheduler)
 
     def asked(batch: Batch) -> tuple[Summary, dict[str, int]]:
@@ -100,14 +93,16 @@ def overview(scheduler: Scheduler, chronicle: Chronicle, kinds: int, refused: in
     with chronicle.lock:
         views = [kind_view(kind, chronicle, place, numbers, theta) for place, kind in enumerate(found.kinds)]
         changed = changes(found, chronicle, numbers)
+    shown = [view for view in views if only in (None, view.kind)]
     known = [known_of(kind) for kind in found.kinds]
     known = [one for one in known if one.means]
-    shown = sorted(views, key=lambda view: -view.reports)[:kinds]
     return Overview(
-        found.scheduler, found.policy, found.overhead, found.tasks, found.reports, found.running, found.expired,
-        found.reward, found.cost, found.ratio, theta, comparisons(known, found.ratio),
-        warnings(found, views, changed, refused), shown, len(views),
-    )  # fmt: skip
+        **{field.name: getattr(found, field.name) for field in fields(Totals)} | {"theta": theta},
+        comparisons=comparisons(known, found.ratio),
+        warnings=warnings(found, views, changed, refused),
+        kinds=sorted(shown, key=lambda view: -view.reports)[skip : skip + kinds],
+        all_kinds=len(views),
+    )
 
 
 def shown(option: Option) -> str:

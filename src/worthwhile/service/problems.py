@@ -60,8 +60,10 @@ def status_of_class(kind: type[Error]) -> int:
 
 def problem_of(reason: Error) -> Problem:
     """An error as it goes over the wire."""
-    title = type(reason).__name__ if type(reason).__module__ == errors.__name__ else "BadRequest"
-    return Problem(type=f"/docs#{title}", title=title, status=status_of(reason), detail=" ".join(str(reason).split()))
+    title, status = type(reason).__name__, status_of(reason)
+    if type(reason).__module__ != errors.__name__:
+        title = "BadRequest" if status < 500 else "ServiceError"
+    return Problem(type=f"/docs#{title}", title=title, status=status, detail=" ".join(str(reason).split()))
 
 
 def in_our_words(reason: Exception) -> Error:

@@ -6,14 +6,15 @@ import csv
 import io
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
 from worthwhile import __version__
-from worthwhile.errors import BadTask, Error, UnknownTask
+from worthwhile.errors import BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.explaining import Explanation, Summary, TaskLine
-from worthwhile.live.history import TYPES, Line
+from worthwhile.live.history import TYPES, Line, Recorded, recorded
 from worthwhile.live.names import check_text, option_text
 from worthwhile.live.settings import policy_words
 from worthwhile.live.turns import Request
@@ -37,7 +38,7 @@ def keyed(call: Call) -> str | None:
 
 async def list_schedulers(call: Call) -> m.SchedulerNames:
     desks = call.service.desks
-    return m.SchedulerNames(await desks.read(desks.names))
+    return m.SchedulerNames(await desks.look(desks.names))
 
 
 async def create_scheduler(call: Call) -> m.SchedulerFacts:
@@ -76,7 +77,7 @@ async def decide(call: Call) -> m.Decided:
     desk, given = await call.desk(), call.body
     request = desk.scheduler.deciding(given.kind, given.options, given.key or keyed(call), given.lease)
     task = await call.service.desks.do(desk, request)
-    return m.Decided(task.id, task.kind, task.option)
+    return m.Decided(task.id, task.kind, task.option, task.over)
 
 
 async def decide_many(call: Call) -> m.DecidedMany:
@@ -96,7 +97,7 @@ async def decide_many(call: Call) -> m.DecidedMany:
         if wrong is not None:
             answers.append(m.DecidedOrNot(problem=problem_of(wrong)))
         elif isinstance(one, Request):
-            answers.append(m.DecidedOrNot(one.answer.id, one.answer.kind, one.answer.option))
+            answers.append(m.DecidedOrNot(one.answer.id, one.answer.kind, one.answer.option, one.answer.over))
     return m.DecidedMany(answers)
 
 
@@ -118,8 +119,10 @@ def reason_of(one: Request | Error) -> Error | None:
 
 
 async def latest(call: Call) -> list[TaskLine]:
-    desk = await call.desk()
-    return await call.service.desks.read(desk.scheduler.latest, call.query.count)
+    desk, given = await call.desk(), call.query
+    if given.ids is not None:
+        return await call.service.desks.read(desk.scheduler.tasks, given.ids.split(","))
+    return await call.service.desks.read(desk.scheduler.latest, given.count)
 
 
 async def read_task(call: Call) -> TaskLine:
@@ -131,8 +134,8 @@ async def read_task(call: Call) -> TaskLine:
 
 
 async def explain(call: Call) -> Explanation:
-    desk = await call.desk()
-    return await call.service.desks.read(desk.scheduler.explain, call.names["task"])
+    desk, id = await call.desk(), call.names["task"]
+    return await call.service.desks.join(("explain", desk.scheduler.name, id), desk.scheduler.explain, id)
 
 
 async def report(call: Call) -> m.Taken:
@@ -196,9 +199,21 @@ async def announce(call: Call) -> m.SchedulerFacts:
     return await facts_of(call, desk)
 
 
+async def load(call: Call) -> m.Taken:
+    rows = [checked(place, row) for place, row in enumerate(call.body.rows)]
+    return m.Taken(await call.service.desks.do(await call.desk(), Request(partial(Batch.take_in, rows=rows))))
+
+
+def checked(place: int, row: m.Past) -> Recorded:
+    try:
+        return recorded(**msgspec.structs.asdict(row))
+    except Error as reason:
+        raise type(reason)(f"row {place}: {reason}; nothing was taken in") from None
+
+
 async def rebuild(call: Call) -> m.Rebuilt:
     desk = await call.desk()
-    return m.Rebuilt(await call.service.desks.read(desk.scheduler.rebuild))
+    return m.Rebuilt(await call.service.desks.join(("rebuild", desk.scheduler.name), desk.scheduler.rebuild))
 
 
 async def summary(call: Call) -> Summary:
@@ -219,7 +234,7 @@ async def overviewed(call: Call) -> Overview:
 
 async def export(call: Call) -> Reply:
     desk, format = await call.desk(), call.query.format
-    portions = in_portions(desk.scheduler, format)
+    portions = in_portions(desk.scheduler, format, call.query.after)
     first = await call.service.desks.read(next, portions, None)
 
     async def stream() -> AsyncIterator[bytes]:
@@ -231,11 +246,11 @@ async def export(call: Call) -> Reply:
     return Reply(stream(), b"text/csv; charset=utf-8" if format == "csv" else b"application/x-ndjson")
 
 
-def in_portions(scheduler: Scheduler, format: str) -> Iterator[bytes]:
+def in_portions(scheduler: Scheduler, format: str, after: int) -> Iterator[bytes]:
     """The log as text, portion by portion."""
     if format == "csv":
         yield as_csv([dict(zip(TYPES, TYPES, strict=True))])
-    for lines in scheduler.lines():
+    for lines in scheduler.lines(after):
         yield as_csv(lines) if format == "csv" else b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
@@ -250,13 +265,15 @@ async def health(call: Call) -> m.Health:
 
 
 async def ready(call: Call) -> m.Health:
-    await call.service.desks.read(call.service.desks.names)
+    await call.service.desks.look(call.service.desks.names)
     return m.Health("ready", __version__)
 
 
 async def metrics(call: Call) -> Reply:
-    desks = call.service.desks
-    found = [await desks.read(desk.scheduler.summary) for desk in list(desks.open.values())]
+    desks, found = call.service.desks, []
+    with suppress(StoreError, Overloaded):  # a store that is away is no reason to be blind
+        for desk in list(desks.open.values()):
+            found.append(await desks.read(desk.scheduler.summary))
     return Reply(call.service.metrics.text(found).encode(), b"text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -281,6 +298,7 @@ ENDPOINTS = (
     Endpoint("POST", ONE + "/retire", "admin", retire, "Never choose it again", m.Retire, gives=m.SchedulerFacts),
     Endpoint("POST", ONE + "/restore", "admin", restore, "Undo that", m.Retire, gives=m.SchedulerFacts),
     Endpoint("POST", ONE + "/announce", "admin", announce, "Number names", m.Announce, gives=m.SchedulerFacts),
+    Endpoint("POST", ONE + "/history", "admin", load, "Learn from history", m.History, gives=m.Taken),
     Endpoint("POST", ONE + "/rebuild", "admin", rebuild, "Replay the log", m.Nothing, gives=m.Rebuilt),
     Endpoint("GET", "/v1/health", "none", health, "Does it run?", gives=m.Health),
     Endpoint("GET", "/v1/ready", "none", ready, "Can it reach its store?", gives=m.Health),

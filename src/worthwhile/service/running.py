@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import socket
 import sys
+from contextlib import suppress
 
 from worthwhile.errors import BadParameter, MissingExtra
 from worthwhile.service.access import LOOPBACK, list_tokens
@@ -15,6 +16,8 @@ from worthwhile.stores import open_store
 
 try:
     import uvicorn
+
+    from worthwhile.service.connection import Connection
 except ImportError:
     raise MissingExtra("the service", "service") from None
 
@@ -30,6 +33,7 @@ def serve(url: str, host: str, port: int, engine: str, patience: float, access_l
     app = create_app(url, engine=engine, patience=patience)
     config = uvicorn.Config(
         app,
+        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -38,6 +42,7 @@ def serve(url: str, host: str, port: int, engine: str, patience: float, access_l
         ws="none",
     )
     shown = f"[{host}]" if ":" in host else host
+    allow_many_files()
     logging.getLogger(__name__).warning("http://%s:%d/", shown, listening.getsockname()[1])
     gc.collect()
     gc.freeze()  # what is there now stays; looking through it again and again costs milliseconds
@@ -78,6 +83,16 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING)
     except OSError as reason:
         raise BadParameter(f"cannot listen on {host}, port {port}: {reason}; give another --port or --host") from None
+
+
+def allow_many_files() -> None:
+    """As many as the system lets a process have: every connection is one, and every scheduler on SQLite three."""
+    if sys.platform != "win32":
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def logs(access_log: bool) -> None:

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from importlib.resources import files
-from typing import Annotated, Any, NamedTuple
-from urllib.parse import quote
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Meta
+from msgspec.structs import asdict
 
 from worthwhile import __version__, errors
-from worthwhile.errors import AccessDenied, Error, UnknownScheduler
-from worthwhile.live.explaining import Explanation, TaskLine
+from worthwhile.errors import AccessDenied, Error, StoreError, UnknownScheduler
 from worthwhile.reports import percent, rounded
 from worthwhile.service.access import COOKIE
 from worthwhile.service.answering import Call, Endpoint, Reply
-from worthwhile.service.dashboard.drawing import INTERVAL, Chart, chart, intervals
+from worthwhile.service.dashboard.drawing import INTERVAL, chart, intervals
 from worthwhile.service.desk import Desk
 from worthwhile.service.messages import Message, Nothing, Text
-from worthwhile.service.overview import Overview, overview, shown
+from worthwhile.service.overview import overview, shown
 from worthwhile.service.problems import NoSuchPlace, status_of, status_of_class
+from worthwhile.service.routes import explain
 
 HTML = b"text/html; charset=utf-8"
 RECENT = 15  # tasks
+OPTIONS = 8  # of a kind, on a page of several
 POINTS = 200
 YEAR = 365 * 24 * 3600  # seconds
 KINDS = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
@@ -37,25 +39,17 @@ STATIC = {
 
 
 class View(Message):
-    """How much a page shows."""
+    """Which kinds a page shows: so many after so many, those with the most reports first, or one of them in full."""
 
-    kinds: Annotated[int, Meta(ge=1, le=1000)] = 10
-    options: Annotated[int, Meta(ge=1, le=1000)] = 8
+    kinds: Annotated[int, Meta(ge=1, le=100)] = 10
+    skip: Annotated[int, Meta(ge=0, lt=2**31)] = 0
+    kind: Text | None = None
 
 
 class Login(Message):
     """A token, to be kept in a cookie that scripts cannot read."""
 
     token: Text
-
-
-class Picture(NamedTuple):
-    """Everything on a scheduler's page."""
-
-    found: Overview
-    wide: Chart
-    narrow: Chart
-    recent: list[TaskLine]
 
 
 def ago(moment: float) -> str:
@@ -95,10 +89,22 @@ def more(value: float | None) -> str:
     return "the same" if abs(value) < 0.0005 else f"{abs(value):.1%} {'more' if value > 0 else 'less'}"
 
 
+def reports(count: int) -> str:
+    """So many, in words."""
+    return f"{count:,} report{'s' * (count != 1)}"
+
+
 templates = Environment(
     loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-templates.filters |= {"ago": ago, "number": number, "percent": percent, "shown": shown, "more": more}
+templates.filters |= {
+    "ago": ago,
+    "number": number,
+    "percent": percent,
+    "shown": shown,
+    "more": more,
+    "reports": reports,
+}
 templates.globals |= {"version": __version__, "link": lambda text: quote(text, safe=""), "intervals": intervals}
 templates.globals |= {"interval_width": INTERVAL, "give_or_take": give_or_take}
 
@@ -121,7 +127,9 @@ def guarded(page: Page) -> Page:
             return render("login.html", status_of(reason), reason=str(reason))
         except Error as reason:
             wait = ((b"retry-after", b"2"),) if status_of(reason) == 503 else ()
-            said = "The store cannot be reached at the moment." if wait else str(reason)
+            said = (
+                "The store cannot be reached at the moment." if isinstance(reason, StoreError) and wait else str(reason)
+            )
             return render("error.html", status_of(reason), reason=said)._replace(headers=wait)
 
     return answer
@@ -142,20 +150,18 @@ async def scheduler(call: Call) -> Reply:
 
 
 async def all_names(call: Call) -> list[str]:
-    return await call.service.desks.read(call.service.desks.names)
+    return await call.service.desks.look(call.service.desks.names)
 
 
 async def scheduler_page(call: Call, name: str, names: list[str]) -> Reply:
     desk = await call.service.desks.find(name)
-    picture = await call.service.desks.read(draw, desk, call.query.kinds)
-    return render("scheduler.html", names=names, view=call.query, address=address(call), **picture._asdict())
+    return await call.service.desks.read(draw, "scheduler.html", desk, call.query, address(call), names)
 
 
 @guarded
 async def live(call: Call) -> Reply:
     """What has changed on a scheduler's page since."""
-    picture = await call.service.desks.read(draw, await call.desk(), call.query.kinds)
-    return render("sections.html", view=call.query, address=address(call), **picture._asdict())
+    return await call.service.desks.read(draw, "sections.html", await call.desk(), call.query, address(call))
 
 
 def address(call: Call) -> str:
@@ -168,16 +174,28 @@ def behind_tls(call: Call) -> bool:
     return call.headers.get(b"x-forwarded-proto") == b"https"
 
 
-def draw(desk: Desk, kinds: int) -> Picture:
-    found = overview(desk.scheduler, desk.chronicle, kinds, desk.refused)
+def draw(template: str, desk: Desk, view: View, address: str, names: Sequence[str] = ()) -> Reply:
+    """A scheduler's page, or its sections; it takes a while, so a thread does it."""
+    found = overview(desk.scheduler, desk.chronicle, view.kinds, desk.refused, view.skip, view.kind)
     points = desk.chronicle.series(desk.scheduler, POINTS).points
-    return Picture(found, chart(points, 760, 380), chart(points, 350, 240), desk.scheduler.latest(RECENT))
+    return render(
+        template,
+        found=found,
+        wide=chart(points, 760, 380),
+        narrow=chart(points, 350, 240),
+        recent=desk.scheduler.latest(RECENT),
+        view=view,
+        most=OPTIONS if view.kind is None else None,
+        query=urlencode({name: value for name, value in asdict(view).items() if value is not None}),
+        address=address,
+        names=names,
+    )
 
 
 @guarded
 async def why(call: Call) -> Reply:
     desk = await call.desk()
-    found: Explanation = await call.service.desks.read(desk.scheduler.explain, call.names["task"])
+    found = await explain(call)
     [task] = await call.service.desks.read(desk.scheduler.tasks, [call.names["task"]])
     return render("task.html", found=found, task=task, name=desk.scheduler.name)
 

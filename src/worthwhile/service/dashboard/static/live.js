@@ -1,4 +1,5 @@
 // Keeps the page up to date: fetches its sections every two seconds and replaces those that have changed.
+// A page that takes long to make is asked for less often.
 "use strict";
 
 const EVERY = 2000; // milliseconds
@@ -41,8 +42,9 @@ async function refresh() {
 }
 
 async function follow() {
+  const began = performance.now();
   await refresh();
-  setTimeout(follow, EVERY);
+  setTimeout(follow, Math.max(EVERY, 10 * (performance.now() - began)));
 }
 
 document.addEventListener("visibilitychange", refresh);

@@ -1,0 +1,155 @@
+"""What may take long or be large keeps nobody else waiting, and has an end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import uvicorn
+
+from service_process import ServiceProcess, store_at
+from worthwhile.errors import Overloaded, StoreError, UnknownScheduler
+from worthwhile.scheduler import Scheduler
+from worthwhile.service.answering import Reply, respond
+from worthwhile.service.app import create_app
+from worthwhile.service.chronicle import Chronicle
+from worthwhile.service.connection import Connection
+from worthwhile.service.desk import Desk, Desks, Wanted
+
+ASKING = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n"
+
+
+def test_an_answer_that_takes_longer_than_anyone_waits_is_worked_out_once() -> None:
+    calls = []
+
+    def slow() -> str:
+        calls.append(1)
+        time.sleep(0.5)
+        return "found"
+
+    async def ask() -> None:
+        desks = Desks("memory://", "python", 0.1)
+        for _ in range(2):
+            with pytest.raises(Overloaded, match="still going through the log"):
+                await desks.join("it", slow)
+        assert await desks.look(lambda: 1) == await desks.read(lambda: 1) == 1  # others do not wait for it
+        await asyncio.sleep(0.5)
+        assert await desks.join("it", slow) == "found"
+        assert calls == [1]
+        assert desks.working == {}
+        desks.close()
+
+    asyncio.run(ask())
+
+
+def test_a_scheduler_that_takes_long_to_open_is_there_the_next_time(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, opening = [], Desks.opened
+
+    def slowly(self: Desks, name: str, wanted: Wanted | None) -> Scheduler:
+        opened.append(name)
+        time.sleep(0.5)
+        return opening(self, name, wanted)
+
+    monkeypatch.setattr(Desks, "opened", slowly)
+
+    async def ask() -> None:
+        desks = Desks(sqlite, "python", 0.2)
+        with pytest.raises(Overloaded, match="still being opened"):
+            await desks.make("big", Wanted())
+        desks.patience = 20.0
+        found = await asyncio.gather(*[desks.make("big", Wanted()) for _ in range(3)])
+        assert {id(desk) for desk in found} == {id(desks.open["big"])}
+        assert opened == ["big"]
+        asked: list[Any] = await asyncio.gather(
+            desks.make("new"), desks.make("new", Wanted()), return_exceptions=True
+        )  # the first looks for what the second makes
+        assert isinstance(asked[0], UnknownScheduler)
+        assert isinstance(asked[1], Desk)
+        desks.close()
+
+    asyncio.run(ask())
+
+
+def test_a_long_log_that_is_being_read_keeps_no_other_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worthwhile.service.chronicle.FOR_LONG", 0.05)
+    chronicle = Chronicle()
+    with Scheduler() as scheduler:
+        with chronicle.lock, pytest.raises(Overloaded, match="still being read, 0 reports so far"):
+            chronicle.follow(scheduler)
+        scheduler.decide("a", [1]).report(1.0, 1.0)
+        chronicle.follow(scheduler)
+        assert chronicle.reports == 1
+
+
+def test_an_answer_that_fails_on_its_way_has_no_end() -> None:
+    async def portions() -> AsyncIterator[bytes]:
+        yield b"first"
+        raise StoreError("away")
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(respond(send, {"method": "GET", "path": "/x"}, Reply(portions(), b"text/csv"), 200))
+    assert [message.get("more_body") for message in sent] == [None, True]
+
+
+@contextmanager
+def listening(url: str) -> Iterator[int]:
+    """The service in this process; the port that it answers on."""
+    config = uvicorn.Config(create_app(url), port=0, http=Connection, log_config=None, ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join(20)
+
+
+def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worthwhile.service.connection.LONGEST", 0.5)
+    body = b"POST /v1/schedulers/default/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    with listening(sqlite) as port:
+        for begun in (b"", ASKING, body + b"content-length: 9\r\n\r\n{"):
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
+                caller.sendall(begun)
+                assert caller.recv(1000) == b""
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
+            for _ in range(4):  # one that takes its time between requests is served
+                caller.sendall(ASKING + b"\r\n")
+                assert caller.recv(1000).startswith(b"HTTP/1.1 200")
+                time.sleep(0.3)
+
+
+@pytest.mark.parametrize(
+    ("begun", "portion"),
+    [
+        (b"GET /v1/", b"a" * 100_000),
+        (ASKING + b"long: ", b"a" * 100_000),
+        (ASKING, b"".join(b"x%d: a\r\n" % number for number in range(10_000))),
+        (ASKING + b"transfer-encoding: chunked\r\n\r\n0\r\nlong: ", b"a" * 100_000),
+    ],
+)
+def test_endless_headers_are_cut_off(tmp_path: Path, begun: bytes, portion: bytes) -> None:
+    with ServiceProcess(store_at(tmp_path), "--no-access-log") as service:
+        service.get("/v1/health")
+        before = psutil.Process(service.process.pid).memory_info().rss
+        with socket.create_connection(("127.0.0.1", service.port), timeout=20) as caller:
+            caller.sendall(begun)
+            with pytest.raises(OSError, match=r"reset|Broken pipe"):
+                caller.sendall(portion * 1000)
+        assert psutil.Process(service.process.pid).memory_info().rss - before < 20e6
+        assert service.get("/v1/health").status_code == 200
