@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +65,16 @@ def comparison_text(found: Comparison) -> str:
         for name, ratio in sorted(ratios.items(), key=lambda item: -item[1])
     ]
     return table(["rule", "reward / cost", "achieved is"], rows)
+
+
+def save_comparison(found: Comparison, done: str, folder: Path) -> tuple[str, list[str]]:
+    """The report and, where there is matplotlib, the figure; the report's text, and the files that are there now."""
+    text = f"{done}\n\n{comparison_text(found)}\n\n{RULES_ARE_TOLD}"
+    (folder / "report.txt").write_text(text + "\n", encoding="utf-8")
+    if find_spec("matplotlib"):
+        save_figure(found, folder / "figure.png")
+    names = ("outcomes.csv", "report.txt", "figure.png")
+    return text, [str(folder / name) for name in names if (folder / name).exists()]
 
 
 def save_figure(found: Comparison, path: Path) -> None:
