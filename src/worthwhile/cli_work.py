@@ -170,6 +170,7 @@ def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argp
         executor_on(arguments.on, arguments.address, arguments.slots) as executor,
     ):
         view = View(scheduler, arguments.tasks, out)
+        view.draw()
         done = work(scheduler, tasks, run, executor=executor, after=view)
         view.draw()
         scheduler.export(folder / "outcomes.csv")

@@ -17,10 +17,10 @@ from worthwhile.reports import digits, table
 from worthwhile.results import replace_file
 from worthwhile.state import Floats
 
-RULES_ARE_TOLD = (
-    "achieved: with everything that learning cost. The others are told all recorded outcomes in advance, and earn\n"
-    "what those come to on average; a rule can take only what was recorded at least once."
-)
+RULES_ARE_TOLD = """\
+achieved: with everything that learning cost. The others are told all recorded
+outcomes in advance, and earn what those come to on average; a rule can take
+only what was recorded at least once."""
 ACHIEVED, OPTIMUM = "achieved", "optimum θ*"
 
 

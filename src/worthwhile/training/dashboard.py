@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
@@ -23,17 +23,8 @@ LATER = 10  # how far its priority is lowered
 def dashboard(store: Path, port: int | None, out: TextIO) -> Iterator[None]:
     """Say where it is, or in a line why there is none: tasks run either way."""
     log = store.with_name("dashboard.log")
-    with open(log, "wb") as file:
-        process = subprocess.Popen(
-            command(store, free_port() if port is None else port),
-            stdin=subprocess.PIPE,  # it ends when this does, also after kill −9
-            stdout=file,
-            stderr=file,
-            start_new_session=True,  # Ctrl-C is for us
-        )
+    process, address = launch(store, port, log)
     try:
-        address = started(process, log)
-        step_back(process)
         out.write(f"dashboard: {address} (while this runs)\n" if address else f"no dashboard: {why_not(log)}\n")
         out.flush()
         yield
@@ -41,24 +32,44 @@ def dashboard(store: Path, port: int | None, out: TextIO) -> Iterator[None]:
         stop(process)
 
 
+def launch(store: Path, port: int | None, log: Path) -> tuple[subprocess.Popen[bytes], str | None]:
+    """Its process and address; tried again where somebody was faster to take the free port."""
+    while True:
+        wanted = free_port() if port is None else port
+        with open(log, "wb") as file:
+            process = subprocess.Popen(
+                command(store, wanted),
+                stdin=subprocess.PIPE,  # it ends when this does, also after kill −9
+                stdout=file,
+                stderr=file,
+                start_new_session=True,  # Ctrl-C is for us
+            )
+        if address := started(process, log):
+            step_back(process)
+            return process, address
+        stop(process)
+        if port is not None or wanted == free_port():
+            return process, None
+
+
 def command(store: Path, port: int) -> list[str]:
     serve = [sys.executable, "-m", "worthwhile", "serve", "--store", str(store), "--host", HOST, "--port", str(port)]
     return [*serve, "--no-access-log", "--until-input-ends"]
 
 
-def free_port() -> int:
+def free_port(ports: Sequence[int] = PORTS) -> int:
     """8080 or the next one that nobody uses; 0, any, if all are in use."""
-    for port in PORTS:
+    for port in ports:
         with suppress(OSError), socket.create_server((HOST, port)):
             return port
     return 0
 
 
 def started(process: subprocess.Popen[bytes], log: Path) -> str | None:
-    """Its address once it answers, None if it ends or takes too long. Trainings wait for it, or its start would be in their times."""
+    """Its address once it listens, None if it ends or takes too long; no training is timed while it starts."""
     end = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < end:
-        if found := re.search(r"http://\S+:(\d+)/", log.read_text(encoding="utf-8", errors="replace")):
+        if found := re.search(r"http://\S+", log.read_text(encoding="utf-8", errors="replace")):
             return found[0]
         time.sleep(0.05)
     return None
