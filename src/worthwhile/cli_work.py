@@ -40,7 +40,8 @@ Ctrl-C lets running tasks end (a second one does not), the exit code is 130; the
 TRAIN = """\
 Trains small networks on the data that scikit-learn brings along, in other processes, and learns how many epochs are
 worth their time for each kind. Everything goes into the folder --out: the scheduler's store, all outcomes as a table
-that `worthwhile replay` reads, a report and a figure. The same command again goes on where it was.
+that `worthwhile replay` reads, a report and a figure. A dashboard shows it while it runs, at the address that is said
+first. The same command again goes on where it was.
 
 examples:
   worthwhile train --data bundled --tasks 600 --out results/train
