@@ -3,6 +3,13 @@
 Small instances are done in a moment, large ones gain for long. The reward is how much shorter the tour has become; the
 cost is the time, with what an order takes anyway. What the search had after shorter limits teaches the scheduler those
 as well.
+
+Prints:
+
+    150 searches, 9.33 of a tour saved per second
+    town: mostly 0.005 s (86% of 49)
+    village: mostly 0.005 s (85% of 47)
+    region: mostly 0.01 s (78% of 54)
 """
 
 from __future__ import annotations
