@@ -69,7 +69,7 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
     one.add_argument("--seed", type=whole, default=0, metavar="S", help="of arrivals and trainings (0)")
     one.add_argument("--policy", metavar="NAME", help="as for `worthwhile simulate` (the default policy)")
     one.add_argument("--out", type=Path, default=Path("results/train"), metavar="FOLDER", help="(results/train)")
-    one.add_argument("--dashboard", action=argparse.BooleanOptionalAction, default=True, help="while it runs (with)")
+    one.add_argument("--no-dashboard", dest="dashboard", action="store_false", help="in the terminal only")
     one.add_argument("--port", type=whole, metavar="N", help="of the dashboard (8080, or the next that is free)")
     add_place(one)
     one.set_defaults(run=partial(run_train, show=show))
