@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
-from worthwhile.live.explaining import KindSummary, Summary
+from worthwhile.live.explaining import KindSummary, OptionSummary, Summary
 from worthwhile.live.names import Option, option_text
 from worthwhile.scheduler import Scheduler
 from worthwhile.service.chronicle import Arm, Chronicle
@@ -22,7 +23,10 @@ MOST_NAMED = 3  # in a warning
 
 
 class OptionView(Struct):
-    """One option of one kind; its score is reward − θ·cost, give or take its error (two standard errors)."""
+    """One option of one kind; its score is reward − θ·cost, give or take its error (two standard errors).
+
+    Means count what was observed on the side, pulls and share do not.
+    """
 
     option: Option
     pulls: int
@@ -98,6 +102,7 @@ def overview(scheduler: Scheduler, chronicle: Chronicle, kinds: int, refused: in
     found, numbers = scheduler.ask(asked)
     theta = found.ratio if found.theta is None else found.theta
     with chronicle.lock:
+        found = with_observations(found, chronicle, numbers)
         views = [kind_view(kind, chronicle, place, numbers, theta) for place, kind in enumerate(found.kinds)]
         changed = changes(found, chronicle, numbers)
     known = [known_of(kind) for kind in found.kinds]
@@ -108,6 +113,19 @@ def overview(scheduler: Scheduler, chronicle: Chronicle, kinds: int, refused: in
         found.reward, found.cost, found.ratio, theta, comparisons(known, found.ratio),
         warnings(found, views, changed, refused), shown, len(views),
     )  # fmt: skip
+
+
+def with_observations(found: Summary, chronicle: Chronicle, numbers: dict[str, int]) -> Summary:
+    """The same, with means that count what was seen on the side: a policy learns from that as well."""
+
+    def seen(place: int, one: OptionSummary) -> OptionSummary:
+        arm = chronicle.arms.get((place, numbers[option_text(one.option)]))
+        return replace(one, mean_reward=arm.reward, mean_cost=arm.cost) if arm and one.observed else one
+
+    kinds = [
+        replace(kind, options=[seen(place, one) for one in kind.options]) for place, kind in enumerate(found.kinds)
+    ]
+    return replace(found, kinds=kinds)
 
 
 def shown(option: Option) -> str:
