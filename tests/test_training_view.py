@@ -78,9 +78,14 @@ def arrived(ours: int) -> str:
     return found.decode()
 
 
+@pytest.fixture(autouse=True)
+def a_terminal_that_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+
 def drawn(columns: int, rows: int = 30) -> list[str]:
     """What is on the screen after a run that was drawn after every task."""
-    screen = Screen(columns)
+    screen = Screen(columns or 80)
     with Scheduler() as scheduler, terminal(columns, rows) as (ours, out):
         view = View(scheduler, TASKS, out)
         view.every = 0.0
@@ -119,6 +124,17 @@ def test_a_narrow_terminal_cuts_lines_and_never_wraps_them(columns: int) -> None
 
 def test_a_low_terminal_gets_as_many_lines_as_it_has() -> None:
     assert len(drawn(80, rows=5)) == 5
+
+
+def test_a_terminal_that_does_not_know_its_size_is_taken_for_a_usual_one() -> None:
+    assert drawn(0, rows=0)[1:] == drawn(80)[1:]  # the first line has the pace in it
+
+
+def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    with Scheduler() as scheduler, terminal(80, 24) as (ours, out):
+        View(scheduler, 2, out).draw()
+        assert os.read(ours, 100).decode() == "0 of 2 tasks   starting …\r\n"
 
 
 def test_where_nobody_watches_there_is_a_plain_line_now_and_then() -> None:

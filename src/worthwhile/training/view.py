@@ -12,6 +12,7 @@ from worthwhile.scheduler import Scheduler
 from worthwhile.worker import Finished
 
 UP, CLEAR, CUT, WRAP = "\033[{}F", "\033[J", "\033[?7l", "\033[?7h"  # as terminals have understood since the VT100
+USUAL = 80, 24  # columns and rows, if a terminal does not say
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 BAR = 30  # letters at most
 NAME, WIDEST = 14, 20  # letters of a kind, of a cell, at most
@@ -24,7 +25,8 @@ class View:
         self.scheduler, self.total, self.out = scheduler, total, out
         self.drawn, self.failed, self.tasks = 0, 0, 0
         self.began = self.last = time.monotonic()
-        self.every = 0.5 if out.isatty() else 5.0
+        self.redraws = out.isatty() and os.environ.get("TERM") != "dumb"
+        self.every = 0.5 if self.redraws else 5.0
 
     def __call__(self, finished: Finished) -> None:
         self.failed += finished.failure is not None
@@ -37,8 +39,9 @@ class View:
     def draw(self) -> None:
         self.last = time.monotonic()
         found = self.scheduler.summary()
-        if self.out.isatty():
+        if self.redraws:
             columns, rows = os.get_terminal_size(self.out.fileno())
+            columns, rows = columns or USUAL[0], rows or USUAL[1]
             lines = [line[:columns] for line in self.lines(found, columns)][: rows - 1]
             up = UP.format(self.drawn) if self.drawn else ""
             self.out.write(CUT + up + CLEAR + "".join(f"{line}\n" for line in lines) + WRAP)
