@@ -106,6 +106,21 @@ def test_the_demo_shows_its_dashboard_is_killed_and_goes_on(
 
 
 @pytest.mark.slow
+def test_a_second_run_waits_for_the_first_and_goes_on_when_that_is_killed(tmp_path: Path) -> None:
+    first = start(demo(40), tmp_path)
+    assert first_line(first).startswith("dashboard: ")
+    second = start(demo(40), tmp_path)
+    assert first_line(second) == "another run is at work in results/demo; this one waits for it, then goes on\n"
+    first.kill()
+    first.communicate()
+    text, _ = second.communicate(timeout=2 * SOON)
+    assert second.returncode == 0
+    found = re.search(r"^(\d+) tasks done, 0 of them failed, (\d+) were done before", text, re.M)
+    assert found is not None
+    assert int(found[1]) + int(found[2]) == 40
+
+
+@pytest.mark.slow
 def test_ctrl_c_lets_tasks_end_and_the_dashboard_with_them(tmp_path: Path) -> None:
     process = start(demo(500), tmp_path)
     address = first_line(process).split()[1]

@@ -158,6 +158,7 @@ def run_train(arguments: argparse.Namespace, show: Show) -> int:
 
 def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argparse.Namespace, show: Show) -> int:
     """Schedule a stream of trainings, watched on the way, and compare what came of it with simple rules."""
+    from worthwhile.training.alone import alone
     from worthwhile.training.comparing import compare, save_comparison
     from worthwhile.training.dashboard import dashboard
     from worthwhile.training.view import View
@@ -167,6 +168,7 @@ def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argp
     store, out = folder / "tasks.db", sys.stderr if arguments.json else sys.stdout
     with (
         Scheduler(str(store), policy=arguments.policy) as scheduler,
+        alone(folder, View(scheduler, arguments.tasks, out), out),
         dashboard(store, arguments.port, out) if arguments.dashboard else nullcontext(),
         executor_on(arguments.on, arguments.address, arguments.slots) as executor,
     ):
