@@ -16,12 +16,12 @@ TESTS   := $(BIN)/pytest -n $(WORKERS)
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed  ## Train 600 real networks, learning how long is worth it (a minute): results/demo
+demo: $(VENV)/.installed  ## Train 600 real networks, learning how long is worth it, with a dashboard (a minute): results/demo
 	$(BIN)/worthwhile train --data bundled --tasks 600 --out results/demo
 	@echo
 	@echo "Stopped on the way? make demo goes on where it was. To begin again: rm -r results/demo"
 	@echo "Next, on what was recorded:  $(BIN)/worthwhile replay results/demo/outcomes.csv --cost-unit s"
-	@echo "What it learned, on a page:  $(BIN)/worthwhile serve --store results/demo/tasks.db   (http://127.0.0.1:8080/)"
+	@echo "What it learned, on a page:  $(BIN)/worthwhile serve --store results/demo/tasks.db"
 	@echo "Next, tasks of your own:     docs/work.md"
 
 compare: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a table and results/compare.png (two minutes)

@@ -2,6 +2,12 @@
 
 A crowd's workers differ in how often they are right and in what they charge. Only those who are at work are on offer.
 Answers come back out of order; a worker who never answers costs nothing but a lease.
+
+Prints:
+
+    2918 labels, 0.0892 right ones per cent, 20 still out
+    birds: cem 59%, dot 11%, ann 4%, bob 27%
+    texts: cem 22%, dot 9%, ann 1%, bob 68%
 """
 
 from __future__ import annotations

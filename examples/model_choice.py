@@ -2,6 +2,13 @@
 
 Three kinds of questions, three models. The price of a call is known, whether it is right is not; every answer is
 reviewed, whatever model gave it, and that is the overhead. The scheduler sees only what its own choices brought.
+
+Prints:
+
+    0.2246 right answers per cent, review included; a cent is worth 0.2282 answers
+    look-up: mostly small (95% of 1464)
+    summary: mostly medium (90% of 1216)
+    proof: mostly small (87% of 320)
 """
 
 from __future__ import annotations

@@ -3,6 +3,13 @@
 Small instances are done in a moment, large ones gain for long. The reward is how much shorter the tour has become; the
 cost is the time, with what an order takes anyway. What the search had after shorter limits teaches the scheduler those
 as well.
+
+Prints:
+
+    150 searches, 2.80 of a tour saved per second
+    town: mostly 0.03 s (94% of 49)
+    village: mostly 0.005 s (77% of 47)
+    region: mostly 0.03 s (91% of 54)
 """
 
 from __future__ import annotations
@@ -14,7 +21,7 @@ import time
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, work
 
 LIMITS = [0.005, 0.01, 0.03, 0.1]  # seconds
-ORDER = 0.05  # seconds for every order, whatever limit its search has: taking it, checking it, sending the plan
+ORDER = 0.2  # seconds for every order, whatever limit its search has: taking it, checking it, sending the plan
 SIZES = {"village": 15, "town": 60, "region": 250}
 
 

@@ -2,21 +2,93 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+PAGE = (Path(__file__).parents[1] / "docs" / "examples.md").read_text(encoding="utf-8")
+SCRIPTS = ("time_limits.py", "model_choice.py", "crowd_workers.py")
+TIMED = "time_limits.py"  # what it finds depends on the machine
+NOTEBOOK = EXAMPLES / "first_steps.ipynb"
+EXECUTE = """\
+import sys, nbclient, nbformat
+notebook = nbformat.read(sys.argv[1], 4)
+nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", record_timing=False).execute()
+nbformat.write(notebook, sys.argv[2])
+"""
 
 
-def printed(name: str) -> str:
+def run(*words: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+@cache
+def printed(name: str) -> str:
+    done = run(str(EXAMPLES / name))
     assert done.stderr == ""
     return done.stdout
+
+
+def without_numbers(text: str) -> str:
+    return re.sub(r"\d+(\.\d+)?", "#", text)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_prints_what_it_and_the_page_say(name: str) -> None:
+    words = ast.get_docstring(ast.parse((EXAMPLES / name).read_text(encoding="utf-8")))
+    assert words is not None
+    told = re.sub("^ {4}", "", words.partition("Prints:\n\n")[2] + "\n", flags=re.M)
+    assert f"```console\n$ python examples/{name}\n{told}```" in PAGE
+    assert without_numbers(told) == without_numbers(printed(name))
+    assert name == TIMED or told == printed(name)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_page_shows_a_part_of_the_script(name: str) -> None:
+    [part] = re.findall(rf"^<!-- not run: a part of {name} -->\n```python\n(.*?)^```$", PAGE, re.M | re.S)
+    assert part in (EXAMPLES / name).read_text(encoding="utf-8")
+
+
+def code_cells(path: Path) -> list[Any]:
+    return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+
+
+def outputs(cell: Any) -> tuple[str, list[str]]:
+    """What a cell prints, and what else it shows."""
+    text = "".join("".join(one["text"]) for one in cell["outputs"] if one["output_type"] == "stream")
+    return text, [kind for one in cell["outputs"] for kind in sorted(one.get("data", ()))]
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_and_shows_what_is_stored_in_it(tmp_path: Path) -> None:
+    run("-c", EXECUTE, str(NOTEBOOK), str(tmp_path / "again.ipynb"), folder=tmp_path)
+    stored, again = code_cells(NOTEBOOK), code_cells(tmp_path / "again.ipynb")
+    assert [cell["source"] for cell in stored] == [cell["source"] for cell in again]
+    assert [outputs(cell) for cell in stored] == [outputs(cell) for cell in again]
+    assert [cell["execution_count"] for cell in stored] == list(range(1, len(stored) + 1))
+    assert any("image/png" in outputs(cell)[1] for cell in stored)
+
+
+def test_the_notebook_is_small_and_says_nothing_of_where_it_was_made() -> None:
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    assert len(text) < 100_000
+    found = json.loads(text)
+    assert set(found["metadata"]) == {"kernelspec", "language_info"}
+    assert all(cell["metadata"] == {} for cell in found["cells"])
+    assert not re.search(r"/(home|tmp|Users|root)/|\\\\Users", text)
+    assert "stderr" not in {one.get("name") for cell in code_cells(NOTEBOOK) for one in cell["outputs"]}
 
 
 def test_small_instances_get_less_time_than_large_ones() -> None:

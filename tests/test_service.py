@@ -185,6 +185,32 @@ def test_the_overview_says_who_wins_and_what_other_rules_would_have_earned(serve
     assert points[-1]["ratio"] == pytest.approx(found["ratio"])
 
 
+def test_the_overview_counts_what_was_seen_on_the_side(served: Served) -> None:
+    """One lucky report of the short option is put right by what the long ones showed of it."""
+    for number in range(1, 61):
+        task = served.post(f"{ONE}/tasks", {"kind": "a", "options": [1, 16] if number > 1 else [1]}).json()
+        reward, cost = (0.9, 1.0) if number == 1 else (0.8, 2.0)
+        served.post(f"{ONE}/tasks/{number}/report", {"reward": reward + 0.01 * (number % 3), "cost": cost})
+        if number == 1:
+            served.post(f"{ONE}/announce", {"options": [16]})
+            assert served.ask("PATCH", ONE, json={"policy": "fixed-option,option=16"}).status_code == 200
+        else:
+            assert task["option"] == 16
+            body = {"option": 1, "reward": 0.1 + 0.01 * (number % 2), "cost": 1.0}
+            assert served.post(f"{ONE}/tasks/{number}/observations", body).status_code == 200
+    found = served.get(f"{ONE}/overview").json()
+    [kind] = found["kinds"]
+    assert (kind["winner"], kind["settled"]) == (16, True)
+    short = kind["options"][1]
+    assert (short["option"], short["pulls"], short["observed"]) == (1, 1, 59)
+    assert short["mean_reward"] == pytest.approx((0.91 + 59 * 0.1 + 0.29) / 60)
+    assert found["reports"] == 60
+    assert found["warnings"] == []
+    page = served.get("/schedulers/default").text
+    assert "+ 59<span" in page
+    assert "what other tasks showed" in page
+
+
 def test_warnings_say_what_somebody_should_look_at(served: Served) -> None:
     def warnings() -> str:
         return "\n".join(served.get(f"{ONE}/overview").json()["warnings"])

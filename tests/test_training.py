@@ -1,21 +1,15 @@
-"""The bundled trainings: really trained and timed, worth scheduling, recorded, and resumed after a kill."""
+"""The bundled trainings: really trained and timed, and worth scheduling."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from worthwhile import Error, Problem, Scheduler, replay, solve
-from worthwhile.cli import main
+from worthwhile import Problem, Scheduler, replay, solve
 from worthwhile.training.bundled import EPOCHS, KINDS, stream, train
-from worthwhile.training.comparing import compare, comparison_text, rules_of
+from worthwhile.training.comparing import rules_of
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,48 +51,6 @@ def test_no_simple_rule_comes_within_five_per_cent_of_the_optimum(tmp_path: Path
     assert found["optimum θ*"] == best.ratio
     for rule in ("always shortest", "always longest", "greedy per kind"):
         assert best.ratio >= 1.05 * found[rule], found
-
-
-@pytest.mark.slow
-def test_train_is_killed_goes_on_and_leaves_a_table_that_can_be_replayed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["train", "--data", "bundled", "--tasks", "40", "--slots", "2", "--out", str(tmp_path / "out")]
-    process = subprocess.Popen([sys.executable, "-m", "worthwhile", *words], stdout=subprocess.PIPE)
-    store = str(tmp_path / "out" / "tasks.db")
-    end = time.monotonic() + 120
-    while not os.path.exists(store) or reports(store) < 5:
-        assert process.poll() is None
-        assert time.monotonic() < end
-        time.sleep(0.2)
-    process.kill()
-    process.communicate()
-    before = reports(store)
-    assert 5 <= before < 40
-    assert main([*words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["reported"], found["skipped"], found["failed"]) == (40 - before, before, 0)
-    assert reports(store) == 40
-    table = tmp_path / "out" / "outcomes.csv"
-    compared = compare(table)
-    assert len(compared.so_far) == 40
-    assert found["achieved"] == compared.so_far[-1]
-    with Scheduler(store, create=False) as scheduler:
-        assert compared.so_far[-1] == pytest.approx(scheduler.summary().ratio)
-    assert max(found["rules"], key=found["rules"].__getitem__) == "optimum θ*"
-    assert all(Path(file).stat().st_size > 0 for file in found["saved"])
-    assert "always longest" in comparison_text(compared)
-    assert main(["replay", str(table), "--tasks", "200", "--runs", "2", "--policy", "ratio-imed"]) == 0
-    assert main(["train", "--data", "no-such"]) == 2
-    assert "only 'bundled'" in capsys.readouterr().err
-
-
-def reports(store: str) -> int:
-    try:
-        with Scheduler(store, create=False) as scheduler:
-            return scheduler.summary().reports
-    except Error:  # not there yet
-        return 0
 
 
 def test_the_rules_are_what_their_names_say() -> None:

@@ -45,6 +45,7 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
         "--patience", type=float, default=10.0, metavar="SECONDS", help="until a client is told to come back (10)"
     )
     one.add_argument("--access-log", action=argparse.BooleanOptionalAction, default=True, help="a line per request")
+    one.add_argument("--until-input-ends", action="store_true", help="stop with whoever holds its standard input")
     one.set_defaults(run=run_serve)
 
     one = commands.add_parser("token", help="who may use the service", epilog=TOKEN, **settings)
@@ -57,10 +58,12 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
 
 def run_serve(arguments: argparse.Namespace) -> int:
     """worthwhile serve"""
-    from worthwhile.service.running import serve  # needs the extra
+    from worthwhile.service.running import serve, stop_with_input  # needs the extra
 
     if not 0.0 < arguments.patience < 3600.0:
         raise BadParameter(f"--patience {arguments.patience:g}: it must be above 0 and below 3600 seconds")
+    if arguments.until_input_ends:
+        stop_with_input()
     serve(arguments.store, arguments.host, arguments.port, arguments.engine, arguments.patience, arguments.access_log)
     return 0
 

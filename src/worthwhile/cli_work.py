@@ -7,11 +7,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,8 @@ Ctrl-C lets running tasks end (a second one does not), the exit code is 130; the
 TRAIN = """\
 Trains small networks on the data that scikit-learn brings along, in other processes, and learns how many epochs are
 worth their time for each kind. Everything goes into the folder --out: the scheduler's store, all outcomes as a table
-that `worthwhile replay` reads, a report and a figure. The same command again goes on where it was.
+that `worthwhile replay` reads, a report and a figure. A dashboard shows it while it runs, at the address that is said
+first. The same command again goes on where it was.
 
 examples:
   worthwhile train --data bundled --tasks 600 --out results/train
@@ -69,6 +70,8 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
     one.add_argument("--seed", type=whole, default=0, metavar="S", help="of arrivals and trainings (0)")
     one.add_argument("--policy", metavar="NAME", help="as for `worthwhile simulate` (the default policy)")
     one.add_argument("--out", type=Path, default=Path("results/train"), metavar="FOLDER", help="(results/train)")
+    one.add_argument("--no-dashboard", dest="dashboard", action="store_false", help="in the terminal only")
+    one.add_argument("--port", type=whole, metavar="N", help="of the dashboard (8080, or the next that is free)")
     add_place(one)
     one.set_defaults(run=partial(run_train, show=show))
 
@@ -149,32 +152,34 @@ def run_train(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile train"""
     if arguments.data != "bundled":
         raise BadParameter(f"--data {arguments.data}: there is only 'bundled' yet, the data of scikit-learn")
-    from worthwhile.training import bundled, comparing  # scikit-learn, which no other command needs
+    from worthwhile.training import bundled  # scikit-learn, which no other command needs
+
+    return train_all(bundled.stream(arguments.tasks, arguments.seed), bundled.train, arguments, show)
+
+
+def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argparse.Namespace, show: Show) -> int:
+    """Schedule a stream of trainings, watched on the way, and compare what came of it with simple rules."""
+    from worthwhile.training.alone import alone
+    from worthwhile.training.comparing import compare, save_comparison
+    from worthwhile.training.dashboard import dashboard
     from worthwhile.training.view import View
 
     folder: Path = arguments.out
     folder.mkdir(parents=True, exist_ok=True)
-    store, outcomes, figure = folder / "tasks.db", folder / "outcomes.csv", folder / "figure.png"
-    out = sys.stderr if arguments.json else sys.stdout
+    store, out = folder / "tasks.db", sys.stderr if arguments.json else sys.stdout
     with (
         Scheduler(str(store), policy=arguments.policy) as scheduler,
+        alone(folder, View(scheduler, arguments.tasks, out), out),
+        dashboard(store, arguments.port, out) if arguments.dashboard else nullcontext(),
         executor_on(arguments.on, arguments.address, arguments.slots) as executor,
     ):
-        # A service with a dashboard would be started here, and its address said beside this.
-        out.write(f"watch it in another terminal: worthwhile status {store}\n")
         view = View(scheduler, arguments.tasks, out)
-        done = work(scheduler, bundled.stream(arguments.tasks, arguments.seed), bundled.train, executor=executor,
-                    after=view)  # fmt: skip
         view.draw()
-        scheduler.export(outcomes)
-    found = comparing.compare(outcomes)
-    text = f"{done_text(done)}\n\n{comparing.comparison_text(found)}\n\n{comparing.RULES_ARE_TOLD}"
-    (folder / "report.txt").write_text(text + "\n", encoding="utf-8")
-    saved = [outcomes, folder / "report.txt"]
-    if find_spec("matplotlib"):
-        comparing.save_figure(found, figure)
-        saved.append(figure)
+        done = work(scheduler, tasks, run, executor=executor, after=view)
+        view.draw()
+        scheduler.export(folder / "outcomes.csv")
+    found = compare(folder / "outcomes.csv")
+    text, saved = save_comparison(found, done_text(done), folder)
     facts = {**asdict(done), "achieved": float(found.so_far[-1]), "rules": dict(found.rules), "saved": saved}
-    show({**facts, "saved": [str(path) for path in saved]}, f"\n{text}\nsaved: {', '.join(map(str, saved))}",
-         arguments.json)  # fmt: skip
+    show(facts, f"\n{text}\nsaved: {', '.join(saved)}", arguments.json)
     return INTERRUPTED if done.interrupted else 0

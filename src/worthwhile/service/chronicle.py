@@ -36,7 +36,7 @@ class Arm:
         self.reward_lately = self.cost_lately = 0.0
 
     def take(self, reward: float, cost: float) -> None:
-        """One more report (Welford's update)."""
+        """One more report or observation (Welford's update)."""
         self.pulls += 1
         off_reward, off_cost = reward - self.reward, cost - self.cost
         self.reward += off_reward / self.pulls
@@ -123,12 +123,14 @@ class Chronicle:
 
     def take(self, rows: Sequence[LogRow]) -> None:
         for row in rows:
-            if row.observed == OWN and not fault(row, ANY, ANY):
-                cost = row.cost + row.overhead
-                arm = self.arms.get((row.kind, row.option))
-                if arm is None:
-                    arm = self.arms[row.kind, row.option] = Arm()
-                arm.take(row.reward, cost)
+            if fault(row, ANY, ANY):
+                continue
+            cost = row.cost + row.overhead
+            arm = self.arms.get((row.kind, row.option))
+            if arm is None:
+                arm = self.arms[row.kind, row.option] = Arm()
+            arm.take(row.reward, cost)
+            if row.observed == OWN:
                 self.reports += 1
                 self.reward += row.reward
                 self.cost += cost

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
-from worthwhile.live.explaining import KindSummary, Summary, Totals
+from worthwhile.live.explaining import KindSummary, OptionSummary, Summary, Totals
 from worthwhile.live.names import Option, option_text
 from worthwhile.scheduler import Scheduler
 from worthwhile.service.chronicle import Arm, Chronicle
@@ -23,7 +23,10 @@ MOST_NAMED = 3  # in a warning
 
 
 class OptionView(Struct):
-    """One option of one kind; its score is reward − θ·cost, give or take its error (two standard errors)."""
+    """One option of one kind; its score is reward − θ·cost, give or take its error (two standard errors).
+
+    Means count what was observed on the side, pulls and share do not.
+    """
 
     option: Option
     pulls: int
@@ -91,6 +94,7 @@ def overview(
     found, numbers = scheduler.ask(asked)
     theta = found.ratio if found.theta is None else found.theta
     with chronicle.lock:
+        found = with_observations(found, chronicle, numbers)
         views = [kind_view(kind, chronicle, place, numbers, theta) for place, kind in enumerate(found.kinds)]
         changed = changes(found, chronicle, numbers)
     shown = [view for view in views if only in (None, view.kind)]
@@ -103,6 +107,19 @@ def overview(
         kinds=sorted(shown, key=lambda view: -view.reports)[skip : skip + kinds],
         all_kinds=len(views),
     )
+
+
+def with_observations(found: Summary, chronicle: Chronicle, numbers: dict[str, int]) -> Summary:
+    """The same, with means that count what was seen on the side: a policy learns from that as well."""
+
+    def seen(place: int, one: OptionSummary) -> OptionSummary:
+        arm = chronicle.arms.get((place, numbers[option_text(one.option)]))
+        return replace(one, mean_reward=arm.reward, mean_cost=arm.cost) if arm and one.observed else one
+
+    kinds = [
+        replace(kind, options=[seen(place, one) for one in kind.options]) for place, kind in enumerate(found.kinds)
+    ]
+    return replace(found, kinds=kinds)
 
 
 def shown(option: Option) -> str:

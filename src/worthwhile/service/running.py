@@ -5,8 +5,11 @@ from __future__ import annotations
 import gc
 import ipaddress
 import logging
+import os
+import signal
 import socket
 import sys
+import threading
 from contextlib import suppress
 
 from worthwhile.errors import BadParameter, MissingExtra
@@ -49,6 +52,17 @@ def serve(url: str, host: str, port: int, engine: str, patience: float, access_l
     gc.set_threshold(50_000, 20, 100)
     uvicorn.Server(config).run(sockets=[listening])
     return shown
+
+
+def stop_with_input() -> None:
+    """End when standard input does: whoever started this process is gone, however it went."""
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def refuse_strangers(url: str, host: str) -> None:

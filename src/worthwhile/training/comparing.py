@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,15 +12,18 @@ import numpy as np
 
 from worthwhile.environments import replay
 from worthwhile.optimum import ratio_of, solve
+from worthwhile.plots import DOTS_PER_INCH, GRID, INK, REFERENCE, SIZE, THICK, THIN, Name, look_of, name_lines
+from worthwhile.policies import DEFAULT
 from worthwhile.problem import Problem
 from worthwhile.reports import digits, table
 from worthwhile.results import replace_file
 from worthwhile.state import Floats
 
-RULES_ARE_TOLD = (
-    "achieved: with everything that learning cost. The others are told all recorded outcomes in advance, and earn\n"
-    "what those come to on average; a rule can take only what was recorded at least once."
-)
+RULES_ARE_TOLD = """\
+achieved: with everything that learning cost. The others are told all recorded
+outcomes in advance, and earn what those come to on average; a rule can take
+only what was recorded at least once."""
+FIRST = 10  # task in the figure: before it, the ratio jumps
 ACHIEVED, OPTIMUM = "achieved", "optimum θ*"
 
 
@@ -66,17 +70,34 @@ def comparison_text(found: Comparison) -> str:
     return table(["rule", "reward / cost", "achieved is"], rows)
 
 
+def save_comparison(found: Comparison, done: str, folder: Path) -> tuple[str, list[str]]:
+    """The report and, where there is matplotlib, the figure; the report's text, and the files that are there now."""
+    text = f"{done}\n\n{comparison_text(found)}\n\n{RULES_ARE_TOLD}"
+    (folder / "report.txt").write_text(text + "\n", encoding="utf-8")
+    if find_spec("matplotlib"):
+        save_figure(found, folder / "figure.png")
+    names = ("outcomes.csv", "report.txt", "figure.png")
+    return text, [str(folder / name) for name in names if (folder / name).exists()]
+
+
 def save_figure(found: Comparison, path: Path) -> None:
-    """The ratio as it grew, and a line for every rule."""
+    """The ratio as it grew, and a line for every rule, each with its name beside its end."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    axes = figure.add_subplot()
-    axes.plot(np.arange(1, len(found.so_far) + 1), found.so_far, linewidth=2, label=f"{ACHIEVED}, learning on the way")
-    for number, (name, ratio) in enumerate(found.rules.items(), 1):
-        axes.axhline(ratio, color=f"C{number}", linestyle="--", linewidth=1, label=name)
-    axes.set(xlabel="tasks done", ylabel="reward per second so far", title="Trained for how long? Learned on the way")
-    axes.set_ylim(0, 1.2 * max(found.rules.values()))
-    axes.legend(loc="lower right", frameon=False)
-    settings: dict[str, Any] = {"format": path.suffix[1:], "dpi": 150}
+    figure = Figure(figsize=SIZE)
+    axes = figure.add_axes((0.08, 0.11, 0.64, 0.81))
+    tasks, first = len(found.so_far), min(FIRST, len(found.so_far))
+    look, achieved = look_of(DEFAULT), float(found.so_far[-1])
+    axes.plot(np.arange(first, tasks + 1), found.so_far[first - 1 :], color=look.colour, linewidth=THICK)
+    axes.set(xlabel="tasks done", ylabel="reward per second so far", xlim=(first, max(tasks, first + 1)))
+    axes.set_ylim(0, 1.1 * max(*found.rules.values(), *found.so_far[first - 1 :].tolist()))
+    axes.set_title("How long is worth it? Learned on the way", loc="left", fontweight="bold", color=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, color=GRID, linewidth=0.7)
+    names = [Name(f"{ACHIEVED}  {achieved:#.3g}", achieved, look)]
+    for rule, ratio in found.rules.items():
+        axes.axhline(ratio, color=INK, linewidth=THIN, linestyle=REFERENCE.dashes, zorder=1.5)
+        names.append(Name(f"{rule}  {ratio:#.3g}", ratio, REFERENCE))
+    name_lines(axes, names)
+    settings: dict[str, Any] = {"format": path.suffix[1:], "dpi": DOTS_PER_INCH, "bbox_inches": "tight"}
     replace_file(path, lambda new: figure.savefig(new, **settings))

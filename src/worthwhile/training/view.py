@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TextIO
 
-from worthwhile.live.explaining import KindSummary
-from worthwhile.reports import percent
+from worthwhile.live.explaining import KindSummary, Summary
 from worthwhile.reports_live import number, shown
 from worthwhile.scheduler import Scheduler
 from worthwhile.worker import Finished
 
-UP, CLEAR = "\033[{}A", "\033[K"
-BAR = 20  # letters
+UP, CLEAR, CUT, WRAP = "\033[{}F", "\033[J", "\033[?7l", "\033[?7h"  # as terminals have understood since the VT100
+USUAL = 80, 24  # columns and rows, if a terminal does not say
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+BAR = 30  # letters at most
+NAME, WIDEST = 14, 20  # letters of a kind, of a cell, at most
 
 
 class View:
@@ -22,34 +25,85 @@ class View:
         self.scheduler, self.total, self.out = scheduler, total, out
         self.drawn, self.failed, self.tasks = 0, 0, 0
         self.began = self.last = time.monotonic()
-        self.every = 0.5 if out.isatty() else 5.0
+        self.redraws = out.isatty() and os.environ.get("TERM") != "dumb"
+        self.every = 0.5 if self.redraws else 5.0
 
     def __call__(self, finished: Finished) -> None:
         self.failed += finished.failure is not None
         self.tasks += 1
+        if self.tasks == 1:  # starting processes is no part of the pace
+            self.began = time.monotonic()
         if time.monotonic() - self.last >= self.every:
             self.draw()
 
     def draw(self) -> None:
         self.last = time.monotonic()
-        summary = self.scheduler.summary()
-        pace = self.tasks / max(self.last - self.began, 1e-9)
-        facts = [f"{summary.reports:,} of {self.total:,} tasks", f"reward/cost {number(summary.ratio)}"]
-        facts += [f"θ {number(summary.theta)}", f"{pace:.1f} tasks/s", *([f"{self.failed} failed"] * (self.failed > 0))]
-        lines = ["   ".join(facts)]
-        if self.out.isatty():
-            lines += [kind_line(kind) for kind in summary.kinds]
+        found = self.scheduler.summary()
+        if self.redraws:
+            columns, rows = os.get_terminal_size(self.out.fileno())
+            columns, rows = columns or USUAL[0], rows or USUAL[1]
+            lines = [line[:columns] for line in self.lines(found, columns)][: rows - 1]
             up = UP.format(self.drawn) if self.drawn else ""
-            self.out.write(up + "".join(f"{line}{CLEAR}\n" for line in lines))
+            self.out.write(CUT + up + CLEAR + "".join(f"{line}\n" for line in lines) + WRAP)
             self.drawn = len(lines)
         else:
-            self.out.write(lines[0] + "\n")
+            self.out.write("   ".join([*self.progress(found), *self.worth(found)]) + "\n")
         self.out.flush()
 
+    def lines(self, found: Summary, columns: int) -> list[str]:
+        words = "   ".join(self.progress(found))
+        room = min(BAR, columns - len(words) - 2)
+        done = f"{bar(found.reports / max(self.total, 1), room, '░')}  " if room > 4 else ""
+        return [done + words, "   ".join(self.worth(found)), "", *shares(found.kinds, columns)]
 
-def kind_line(kind: KindSummary) -> str:
-    """How often a kind took each option."""
-    shares = (f"{shown(one.option)}: {percent(one.share)}" for one in kind.options if one.pulls)
-    most = max(kind.options, key=lambda one: one.pulls, default=None)
-    bar = "█" * round(BAR * (most.share if most else 0.0))
-    return f"  {kind.kind:<12} {bar:<{BAR}} {', '.join(shares)}"
+    def progress(self, found: Summary) -> list[str]:
+        """How far it is, how fast, and how long it will take."""
+        facts = [f"{found.reports:,} of {self.total:,} tasks"]
+        if self.tasks > 1 and self.last > self.began:
+            pace = (self.tasks - 1) / (self.last - self.began)
+            facts += [f"{pace:.1f}/s", f"{max(self.total - found.reports, 0) / pace:.0f} s left"]
+        return facts
+
+    def worth(self, found: Summary) -> list[str]:
+        """What was earned so far, and what a unit of cost is worth."""
+        if not found.reports:
+            return ["starting …"]
+        failed = [f"{self.failed} failed"] if self.failed else []
+        return [f"reward/cost {number(found.ratio)}", f"price θ {number(found.theta)}", *failed]
+
+
+def shares(kinds: list[KindSummary], columns: int) -> list[str]:
+    """How often every kind took each option: a row per kind, with bars where there is room for them."""
+    options = sorted({shown(one.option) for kind in kinds for one in kind.options}, key=size)
+    if not options:
+        return []
+    name = min(NAME, max(len(text) for text in ("option", *(kind.kind for kind in kinds))))
+    cell = min(max((columns - name) // len(options), 5), WIDEST)
+    heads = "".join(option[: cell - 1].rjust(6 if cell > 8 else cell).ljust(cell) for option in options)
+    rows = [kind.kind[:name].ljust(name) + kind_cells(kind, options, cell) for kind in kinds]
+    return ["option".ljust(name) + heads, *rows]
+
+
+def size(option: str) -> tuple[float, str]:
+    """Numbers by their size, then words."""
+    try:
+        return float(option), option
+    except ValueError:
+        return float("inf"), option
+
+
+def kind_cells(kind: KindSummary, options: list[str], cell: int) -> str:
+    taken = {shown(one.option): one.share for one in kind.options if one.pulls}
+    return "".join(share_cell(taken.get(option), cell) for option in options)
+
+
+def share_cell(share: float | None, cell: int) -> str:
+    """A number and its bar; a point for what was never taken."""
+    words = "·" if share is None else f"{share:.0%}"
+    return words.rjust(6) + " " + bar(share or 0.0, cell - 7) if cell > 8 else words.rjust(cell)
+
+
+def bar(share: float, room: int, empty: str = " ") -> str:
+    """As much of the room as the share, to an eighth of a letter."""
+    whole, rest = divmod(round(8 * room * min(max(share, 0.0), 1.0)), 8)
+    return ("█" * whole + EIGHTHS[rest] * (rest > 0)).ljust(room, empty)

@@ -1,0 +1,37 @@
+"""One run at a time in a folder: a second one, or one after a kill that left the first alive, waits for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import apsw
+
+from worthwhile.training.view import View
+
+
+@contextmanager
+def alone(folder: Path, view: View, out: TextIO) -> Iterator[None]:
+    """Hold the folder's lock, which ends with the process; shows what the other run does until it is free."""
+    lock = apsw.Connection(str(folder / "lock.db"))
+    try:
+        if not taken(lock):
+            out.write(f"another run is at work in {folder}; this one waits for it, then goes on\n")
+            view.draw()
+            while not taken(lock):
+                time.sleep(view.every)
+                view.draw()
+        yield
+    finally:
+        lock.close()
+
+
+def taken(lock: apsw.Connection) -> bool:
+    try:
+        lock.execute("begin exclusive")
+    except apsw.BusyError:
+        return False
+    return True
