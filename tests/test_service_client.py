@@ -36,8 +36,8 @@ from worthwhile.policies import RatioImed
 
 ONE = "/v1/schedulers/default"
 INNER = {  # a scheduler's own business: its transactions, and what other parts of this library ask for in them
-    "agree", "as_of", "ask", "ask_all", "deciding", "described", "entries", "find_or_create", "notice_fork", "outcome",
-    "refold", "start", "try_batch", "work",
+    "agree", "as_of", "ask", "ask_all", "deciding", "described", "entries", "find_or_create", "outcome",
+    "refold", "work",
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from worthwhile.errors import BadFeedback, BadParameter, StoreError, UnknownSche
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import Fold
-from worthwhile.live.history import Line, read_history, table_at, write_table
+from worthwhile.live.history import Line, lines, read_history, table_at, take_in, write_table
 from worthwhile.live.mirror import PORTION, Mirror
 from worthwhile.live.names import Option, check_text, not_negative, option_text
 from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
@@ -334,7 +334,7 @@ class Scheduler:
         while after < until:
             entries = self.entries(after, min(PORTION, until - after))
             after = entries[-1].number if entries else until
-            yield self.ask(partial(Batch.lines, entries=entries))
+            yield self.ask(partial(lines, entries=entries))
 
     def load(self, path: str | Path) -> int:
         """Learn from recorded history: columns task_type, item_id, option, reward, cost. How many rows were new.
@@ -343,7 +343,7 @@ class Scheduler:
         """
         new, rows = 0, list(read_history(Path(path)))
         for place in range(0, len(rows), LOADED_AT_ONCE):
-            new += self.ask(partial(Batch.take_in, rows=rows[place : place + LOADED_AT_ONCE]))
+            new += self.ask(partial(take_in, rows=rows[place : place + LOADED_AT_ONCE]))
         return new
 
     def close(self) -> None:

@@ -9,8 +9,6 @@ import numpy as np
 
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadTask, BrokenRule, Error, UnknownTask
 from worthwhile.live.engines import Judged, Offer
-from worthwhile.live.folding import fault
-from worthwhile.live.history import Line, Recorded, line_of
 from worthwhile.live.mirror import Mirror
 from worthwhile.live.names import feedback, option_text
 from worthwhile.live.settings import Settings
@@ -116,7 +114,7 @@ class Batch:
             for each, count in running.items():
                 pending[each] = count
             pending_text = ",".join(map(str, pending[offer.array].tolist()))
-        task = self.header.tasks + len(self.new) + 1
+        task = self.next_task()
         option, reward_estimate, cost_estimate = self.choose(offer, pending, task)
         row = TaskRow(
             task,
@@ -134,9 +132,17 @@ class Batch:
             now + lease,
             mirror.settings.overhead,
         )
+        running[row.option] = running.get(row.option, 0) + 1
+        return self.add(row)
+
+    def next_task(self) -> int:
+        """The number of a task that is new."""
+        return self.header.tasks + len(self.new) + 1
+
+    def add(self, row: TaskRow) -> TaskRow:
+        """A new task."""
         self.remember(row)
         self.new.append(row)
-        running[option] = running.get(option, 0) + 1
         return row
 
     def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
@@ -311,36 +317,3 @@ class Batch:
         self.tx.change(self.mirror.id, settings.text())
         self.mirror.settings = settings
         self.mirror.offers.clear()
-
-    def lines(self, entries: Sequence[LogRow]) -> list[Line]:
-        """Sound entries of the log as rows of a table."""
-        kinds, options = len(self.mirror.kinds.texts), len(self.mirror.options.texts)
-        return [line_of(entry, self.mirror) for entry in entries if not fault(entry, kinds, options)]
-
-    def take_in(self, rows: Sequence[Recorded]) -> int:
-        """History from elsewhere, what is there already left out; how many rows were new."""
-        self.learn_of(self.tx.keyed(self.mirror.id, list({one.key for one in rows})))
-        before = len(self.entries)
-        for one in rows:
-            kind, option = self.mirror.name("kind", one.kind), self.mirror.name("option", one.option)
-            row = self.keys.get(one.key) or self.recorded(one, kind, option)
-            if one.observed and option not in self.observations(row.task):
-                self.see(row, option, (one.reward, one.cost))
-            elif not one.observed and row.report is None:
-                row = row._replace(option=option, overhead=one.overhead, reward=one.reward, cost=one.cost, cancelled=0)
-                self.update(row._replace(report=self.enter(row, OWN, option, one.reward, one.cost)))
-        return len(self.entries) - before
-
-    def recorded(self, one: Recorded, kind: int, option: int) -> TaskRow:
-        """A task that was decided elsewhere; it never counts as running."""
-        task, now = self.header.tasks + len(self.new) + 1, self.header.now
-        estimates = 0.0, 0.0, None
-        seen = self.mirror.fold.position
-        row = TaskRow(
-            task, kind, option, str(option), "0", *estimates, seen, NO_POLICY, one.key, now, now, one.overhead,
-            cancelled=1,
-        )  # fmt: skip
-        self.remember(row)
-        self.new.append(row)
-        self.observed[task] = {}
-        return row

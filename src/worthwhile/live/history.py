@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 from worthwhile.environments.replay import as_table, read_columns
 from worthwhile.errors import BadParameter, BadTable, Error, MissingExtra
+from worthwhile.live.batch import Batch
+from worthwhile.live.folding import fault
 from worthwhile.live.mirror import Mirror
 from worthwhile.live.names import check_text, feedback, not_negative, option_text
 from worthwhile.results import replace_file
-from worthwhile.stores.base import OWN, LogRow
+from worthwhile.stores.base import NO_POLICY, OWN, LogRow, TaskRow
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 TYPES = {
@@ -80,6 +82,35 @@ def table_at(path: str | Path) -> Path:
     if path.suffix not in FORMATS:
         raise BadParameter(f"{path}: a table ends in {', '.join(FORMATS)}")
     return path
+
+
+def lines(batch: Batch, entries: Sequence[LogRow]) -> list[Line]:
+    """Sound entries of the log as rows of the table."""
+    mirror = batch.mirror
+    kinds, options = len(mirror.kinds.texts), len(mirror.options.texts)
+    return [line_of(entry, mirror) for entry in entries if not fault(entry, kinds, options)]
+
+
+def take_in(batch: Batch, rows: Sequence[Recorded]) -> int:
+    """History from elsewhere, what is there already left out; how many rows were new."""
+    mirror, before = batch.mirror, len(batch.entries)
+    batch.learn_of(batch.tx.keyed(mirror.id, list({one.key for one in rows})))
+    for one in rows:
+        kind, option = mirror.name("kind", one.kind), mirror.name("option", one.option)
+        row = batch.keys.get(one.key) or batch.add(task_of(one, kind, option, batch))
+        if one.observed and option not in batch.observations(row.task):
+            batch.see(row, option, (one.reward, one.cost))
+        elif not one.observed and row.report is None:
+            row = row._replace(option=option, overhead=one.overhead, reward=one.reward, cost=one.cost, cancelled=0)
+            batch.update(row._replace(report=batch.enter(row, OWN, option, one.reward, one.cost)))
+    return len(batch.entries) - before
+
+
+def task_of(one: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
+    """A task that was decided elsewhere; it never counts as running."""
+    now, seen = batch.header.now, batch.mirror.fold.position
+    decided = str(option), "0", 0.0, 0.0, None, seen, NO_POLICY, one.key, now, now, one.overhead
+    return TaskRow(batch.next_task(), kind, option, *decided, cancelled=1)
 
 
 def write_table(path: Path, portions: Iterable[Sequence[Line]]) -> int:

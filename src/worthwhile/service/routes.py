@@ -14,7 +14,7 @@ from worthwhile import __version__
 from worthwhile.errors import BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.explaining import Explanation, Summary, TaskLine
-from worthwhile.live.history import TYPES, Line, Recorded, recorded
+from worthwhile.live.history import TYPES, Line, Recorded, recorded, take_in
 from worthwhile.live.names import check_text, option_text
 from worthwhile.live.settings import policy_words
 from worthwhile.live.turns import Request
@@ -201,7 +201,7 @@ async def announce(call: Call) -> m.SchedulerFacts:
 
 async def load(call: Call) -> m.Taken:
     rows = [checked(place, row) for place, row in enumerate(call.body.rows)]
-    return m.Taken(await call.service.desks.do(await call.desk(), Request(partial(Batch.take_in, rows=rows))))
+    return m.Taken(await call.service.desks.do(await call.desk(), Request(partial(take_in, rows=rows))))
 
 
 def checked(place: int, row: m.Past) -> Recorded:
