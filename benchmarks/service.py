@@ -101,7 +101,7 @@ def on_core(core: int, command: list[str], folder: Path) -> subprocess.Popen[byt
 
 
 def wait_for(path: str) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while True:
         try:
             httpx.get(f"http://127.0.0.1:{PORT}{path}")
