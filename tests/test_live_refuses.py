@@ -106,6 +106,25 @@ def test_a_bad_task_changes_nothing(address: str, kind: Any, options: Any, words
         assert scheduler.summary().kinds == []
 
 
+def test_names_that_never_come_again_are_refused_before_memory_ends(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worthwhile.live.mirror.MOST_CELLS", 12)
+    with Scheduler(address) as scheduler:
+        scheduler.decide("a", [1, 2, 3]).report(1.0, 1.0)
+        scheduler.announce(["b", "c"], [4])
+        for kind, options in (("d", [1]), ("a", [4, 5])):
+            with pytest.raises(
+                BadTask, match=r"knows 3 kinds and 4 options already, and kinds × options may be 12; use"
+            ):
+                scheduler.decide(kind, options)
+        with pytest.raises(BadTask):
+            scheduler.announce(["d"])
+        scheduler.decide("c", [1, 2, 3, 4]).report(1.0, 1.0)
+        assert len(scheduler.summary().kinds) == 3
+        assert scheduler.rebuild()
+
+
 def test_the_limits_themselves_are_allowed(address: str) -> None:
     with Scheduler(address) as scheduler:
         scheduler.decide("k" * 200, list(range(1000)), key="y" * 200).report(reward=1e100, cost=1e-100)

@@ -407,3 +407,22 @@ def test_the_address_of_an_error_is_a_place_on_the_page_of_the_api(served: Serve
     page = served.get("/docs").text
     for title in ("BadRequest", "UnknownTask", "UnknownScheduler", "AlreadyReported", "Overloaded", "BadTask"):
         assert f'id="{title}"' in page
+
+
+def test_a_page_shows_some_kinds_or_one_in_full(served: Served) -> None:
+    for kind in range(12):
+        tasks = [{"kind": f"kind & {kind}", "options": [option]} for option in range(kind + 1)]
+        served.post(f"{ONE}/decide", {"tasks": tasks})
+
+    def articles(query: str) -> tuple[int, int]:
+        page = served.get(f"/schedulers/default?{query}").text
+        return page.count('<article class="card kind"'), page.count('class="name"')
+
+    recent = 15
+    assert articles("")[0] == 10
+    assert articles("kinds=100")[0] == 12
+    assert articles("kinds=5&skip=10")[0] == 2
+    assert articles("kind=kind+%26+11") == (1, 12 + recent)
+    assert "kind+%26+11" in served.get("/schedulers/default?kind=kind+%26+11").text  # where its sections come from
+    assert articles("kind=nobody")[0] == 0
+    assert served.get("/schedulers/default?kinds=101").status_code == 400

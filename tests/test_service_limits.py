@@ -153,3 +153,20 @@ def test_endless_headers_are_cut_off(tmp_path: Path, begun: bytes, portion: byte
                 caller.sendall(portion * 1000)
         assert psutil.Process(service.process.pid).memory_info().rss - before < 20e6
         assert service.get("/v1/health").status_code == 200
+
+
+def test_a_desk_outlives_what_its_scheduler_may_raise(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(requests: Any) -> None:
+        monkeypatch.undo()
+        raise SystemExit
+
+    async def ask() -> None:
+        desks = Desks("memory://", "python", 5.0)
+        desk = await desks.make("it", Wanted())
+        monkeypatch.setattr(desk.scheduler, "ask_all", fails)
+        with pytest.raises(StoreError, match="interrupted"):
+            await desks.do(desk, desk.scheduler.deciding("a", [1]))
+        assert (await desks.do(desk, desk.scheduler.deciding("a", [1]))).id == "1"
+        desks.close()
+
+    asyncio.run(ask())

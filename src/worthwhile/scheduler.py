@@ -163,7 +163,8 @@ class Scheduler:
         made = policy_by_name(policy, [text.strip('"') for text in options]) if isinstance(policy, str) else policy
         check_parameters(made)
         text = policy_text(made)
-        self.in_hand.setdefault(text, made)
+        if not isinstance(policy, str):
+            self.in_hand.setdefault(text, made)
         return text
 
     def ask(

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 PORTION = 10_000  # entries of the log read at once
 SOON = 500  # entries that are learned from while others wait
+MOST_CELLS = 10_000_000  # kinds × options; each takes about a hundred bytes
 MOST_OFFERS = 10_000  # lists of options that are remembered
 
 
@@ -117,12 +118,21 @@ class Mirror:
         """The number of a name, a new one if it is new."""
         names = self.roles[role]
         if text not in names.number:
+            self.check_room(role == "kind", role == "option")
             self.place += 1
             self.added.append(NameRow(self.place, role, len(names.texts), text))
             names.add(text)
             if role != "policy":
                 self.fold.fit(len(self.kinds.texts), len(self.options.texts))
         return names.number[text]
+
+    def check_room(self, kinds: int, options: int) -> None:
+        """Refuse so many new names if what is learned about them would be too large for memory."""
+        known = len(self.kinds.texts), len(self.options.texts)
+        if (kinds or options) and (known[0] + kinds) * (known[1] + options) > MOST_CELLS:
+            has = f"this scheduler knows {known[0]:,} kinds and {known[1]:,} options already"
+            remedy = "use names that come again, or several schedulers"
+            raise BadTask(f"{has}, and kinds × options may be {MOST_CELLS:,}; {remedy}")
 
     def offer(self, kind: str, options: Sequence[Any]) -> Offer:
         """The options on offer that are not retired; remembered, because most offers come again."""
@@ -146,6 +156,7 @@ class Mirror:
         if not left:
             gone = ", ".join(texts[:10])
             raise BadTask(f"kind {kind!r}: every option on offer is retired ({gone}); restore one, or offer another")
+        self.check_room(kind not in self.kinds.number, sum(text not in self.options.number for text in left))
         numbers = [self.name("option", text) for text in left]
         return offer_of(self.name("kind", kind), numbers)
 

@@ -93,7 +93,10 @@ class Desk:
                     count += len(more.requests)
             except Empty:
                 pass
-            self.scheduler.ask_all([request for one in batch for request in one.requests])
+            try:
+                self.scheduler.ask_all([request for one in batch for request in one.requests])
+            except BaseException as reason:  # the requests have it; whoever comes next must be served
+                log.error("scheduler %r: %r", self.scheduler.name, reason)
             self.loop.call_soon_threadsafe(self.tell, batch)
             if last:
                 return
