@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,14 @@ def world(path: Path, floor: float | None) -> Environment:
 
 
 def replayed_as(table: Table) -> Environment:
-    """The paper's arrivals, shared out among the kinds that there are; other kinds as their share of items."""
-    there = {kind: ARRIVAL[kind] for kind in table.kinds if kind in ARRIVAL}
-    total = sum(there.values())
-    known = {kind: share / total for kind, share in there.items()}
-    return replay(table, arrival=known if len(known) == len(table.kinds) else None)
+    """The paper's arrivals, or, where there are other kinds, their shares of the items."""
+    return replay(table, arrival=arrivals(table.kinds) if set(table.kinds) <= set(ARRIVAL) else None)
+
+
+def arrivals(kinds: Sequence[str]) -> dict[str, float]:
+    """The paper's arrival probabilities, shared out among the kinds that there are."""
+    total = math.fsum(ARRIVAL[kind] for kind in kinds)
+    return {kind: ARRIVAL[kind] / total for kind in kinds}
 
 
 def rules(problem: Problem) -> dict[str, float]:

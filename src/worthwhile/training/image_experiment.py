@@ -16,6 +16,7 @@ from worthwhile.clusters import executor_on
 from worthwhile.environments.replay import read_table
 from worthwhile.errors import BadParameter, Error
 from worthwhile.experiments import Experiment, Scale, figure_5, records
+from worthwhile.experiments.figure_5 import arrivals
 from worthwhile.experiments.normalising import Scaling, scalings
 from worthwhile.policies import known, make
 from worthwhile.problem import Problem
@@ -23,7 +24,7 @@ from worthwhile.scheduler import Scheduler
 from worthwhile.training import image_report, images, networks
 from worthwhile.training.image_pilot import Tell, pilot
 from worthwhile.training.image_pilot import words as setting_words
-from worthwhile.training.image_tasks import TASKS, Order, Setting, arrivals, train
+from worthwhile.training.image_tasks import TASKS, Order, Setting, train
 from worthwhile.worker import Arrival, Finished, work
 
 INTERRUPTED = 130

@@ -111,7 +111,7 @@ def described(setting: Setting) -> dict[str, Any]:
 def words(setting: Setting) -> str:
     """The setting in a sentence."""
     size = f"images of {setting.size} × {setting.size} pixels" if setting.size else "images of the paper's sizes"
-    images = f"at most {setting.images} per class" if setting.images else "all that the paper takes"
+    images = f"at most {setting.images} of each class" if setting.images else "all there are, up to the paper's number"
     steps = f"{'' if setting.steps == 1.0 else f'{setting.steps:g} × '}the paper's steps per epoch"
     weights = "VGG19 without ImageNet weights" if setting.weights == networks.NONE else "VGG19 with ImageNet weights"
     cost = {"wall": "wall-clock", "cpu": "CPU"}[setting.meter]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from worthwhile.errors import MissingExtra
-from worthwhile.experiments.figure_5 import ARRIVAL
 from worthwhile.experiments.normalising import Scaling
 from worthwhile.training import networks
 from worthwhile.training.images import Files, Pictures, Pixels, batches, files_of, load
@@ -78,12 +76,6 @@ class Order(NamedTuple):
     scaling: Scaling | None  # None: the AUC as it is, and seconds with set-up
 
 
-def arrivals(tasks: Sequence[str]) -> dict[str, float]:
-    """The paper's arrival probabilities, shared out among the tasks that there are."""
-    total = sum(ARRIVAL[task] for task in tasks)
-    return {task: ARRIVAL[task] / total for task in tasks}
-
-
 def train(task: str, epochs: int, order: Order) -> Outcome:
     """Train one network; what it was after fewer epochs counts as observations of the shorter options."""
     found = learn(task, epochs, order.seed, order.setting)
@@ -103,7 +95,7 @@ def count(point: tuple[float, float], setup: float, scaling: Scaling | None) -> 
 def learn(task: str, epochs: int, seed: int, setting: Setting) -> Curve:
     """Train a network for so many epochs. Reading images, building and compiling are set-up; judging costs nothing."""
     k, one, meter = networks.keras(), TASKS[task], METERS[setting.meter]
-    k.utils.clear_session()  # or a process would keep every network that it has trained
+    networks.forget(k)
     preparing, files = Measure(meter), setting.files(task)
     training, testing = (load(files.paths[split], setting.size_of(task)) for split in ("train", "test"))
     k.utils.set_random_seed(seed)
@@ -127,7 +119,7 @@ def compile_step(model: Any, pixels: Any, labels: Any) -> None:
     """Have the backend compile a training step by taking one, and undo it."""
     model.optimizer.build(model.trainable_variables)
     variables = [*model.variables, *model.optimizer.variables]
-    before = [np.array(variable) for variable in variables]
+    before = [variable.numpy() for variable in variables]
     model.train_on_batch(pixels, labels)
     for variable, value in zip(variables, before, strict=True):
         variable.assign(value)

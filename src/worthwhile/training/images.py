@@ -67,8 +67,8 @@ def files_of(folder: Path, task: str, classes: int, test: float, most: int | Non
     """
     names = sorted(path.name for path in (folder / task).iterdir() if path.is_dir())
     if len(names) != classes:
-        found = f"{len(names)} classes ({', '.join(names)})" if len(names) > 1 else f"one class only ({names[0]})"
-        found = found if names else "no folders of classes"
+        words = {0: "no folders of classes", 1: "one class only"}.get(len(names), f"{len(names)} classes")
+        found = f"{words} ({', '.join(names)})" if names else words
         raise BadImages(f"{folder / task} has {found}; its network tells {classes} apart: a folder for each is needed")
     manifest = read_manifest(folder / MANIFEST)
     paths: dict[str, list[tuple[Path, int]]] = {split: [] for split in SPLITS}
@@ -130,7 +130,8 @@ def limited(parts: Mapping[str, Sequence[Path]], most: int | None) -> dict[str, 
     total = sum(map(len, parts.values()))
     if most is None or total <= most:
         return dict(parts)
-    return {split: part[: max(1, round(most * len(part) / total))] for split, part in parts.items()}
+    tested = max(1, round(most * len(parts["test"]) / total))
+    return {"train": parts["train"][: max(1, most - tested)], "test": parts["test"][:tested]}
 
 
 def decoded(path: Path, size: int | None = None) -> Any:

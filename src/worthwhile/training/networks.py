@@ -37,6 +37,15 @@ def keras() -> Any:
     return module
 
 
+def forget(k: Any) -> None:
+    """Drop the networks built so far, or a process that trains many would keep them all."""
+    k.utils.clear_session()
+    if k.backend.backend() == "jax":
+        import jax
+
+        jax.clear_caches()
+
+
 def backend() -> str:
     """What keras.json names if it is installed (Keras writes that file by itself), or else the first that is."""
     installed = [name for name in BACKENDS if find_spec(name)]
