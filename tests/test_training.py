@@ -90,7 +90,7 @@ def test_train_is_killed_goes_on_and_leaves_a_table_that_can_be_replayed(
     assert "always longest" in comparison_text(compared)
     assert main(["replay", str(table), "--tasks", "200", "--runs", "2", "--policy", "ratio-imed"]) == 0
     assert main(["train", "--data", "no-such"]) == 2
-    assert "only 'bundled'" in capsys.readouterr().err
+    assert "--data no-such: no such folder" in capsys.readouterr().err
 
 
 def reports(store: str) -> int:

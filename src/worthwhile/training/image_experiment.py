@@ -18,7 +18,7 @@ from worthwhile.errors import BadParameter, Error
 from worthwhile.experiments import Experiment, Scale, figure_5, records
 from worthwhile.experiments.figure_5 import arrivals
 from worthwhile.experiments.normalising import Scaling, scalings
-from worthwhile.policies import known, make
+from worthwhile.policies import find, known, make
 from worthwhile.problem import Problem
 from worthwhile.scheduler import Scheduler
 from worthwhile.training import image_report, images, networks
@@ -74,7 +74,9 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
         str(arguments.data), arguments.size, arguments.images, arguments.steps, arguments.vgg19, arguments.meter
     )
     tasks = images.tasks_in(Path(arguments.data), list(TASKS))
-    policies = [arguments.policy] if arguments.policy else list(figure_5.POLICIES)
+    policies = [arguments.policy] if arguments.policy else list(figure_5.REAL)
+    for name in policies:
+        find(name.split(",")[0])
     length = TASKS_PER_RUN if arguments.tasks is None else arguments.tasks
     return Plan(
         setting, tasks, length, arguments.runs, policies, floor_from(arguments.costs), arguments.seed, arguments.out
