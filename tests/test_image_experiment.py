@@ -133,7 +133,12 @@ def test_every_policy_trained_the_same_tasks_and_all_is_recorded(done: Path) -> 
         assert replay(path).problem.cost[replay(path).problem.offered].min() >= 0.05
     assert all(stream == streams[0] for stream in streams)
     report = (done / "report.txt").read_text(encoding="utf-8")
-    for word in ("always shortest", "Really trained: 2 tasks per run, costs: f = 0.05", "Our choices", "dol-rm-anytime"):
+    for word in (
+        "always shortest",
+        "Really trained: 2 tasks per run, costs: f = 0.05",
+        "Our choices",
+        "dol-rm-anytime",
+    ):
         assert word in report
     with Image.open(done / "figure-5.png") as figure:
         assert min(figure.size) > 400
@@ -149,7 +154,9 @@ def test_the_same_command_trains_nothing_again_and_a_longer_one_goes_on(
     assert "rice/class 0/3.jpg" in said
     assert "1 corrupt left out" in said
     assert "of 2 sizes" in said
-    assert "no data for satellite, weather, cats_dogs: the others arrive with probabilities rice 0.5, scenes 0.5" in said
+    assert (
+        "no data for satellite, weather, cats_dogs: the others arrive with probabilities rice 0.5, scenes 0.5" in said
+    )
     assert (done / "image_training.csv").read_bytes() == before
     assert {one["runs"] for one in found["real"].values()} == {1}
     one = ["--policy", "ratio-imed", "--runs", "2"]

@@ -66,7 +66,7 @@ def test_without_a_manifest_a_fixed_share_of_every_class_is_for_testing(folder: 
 
 
 def test_a_manifest_decides_and_images_it_does_not_name_are_left_out(folder: Path) -> None:
-    manifest(folder, everything(folder)[:-1] + ["cats_dogs/dogs/9.jpg,test", "weather/fog/1.jpg,train"])
+    manifest(folder, [*everything(folder)[:-1], "cats_dogs/dogs/9.jpg,test", "weather/fog/1.jpg,train"])
     (folder / "cats_dogs/dogs/more.jpg").write_bytes((folder / "cats_dogs/dogs/1.jpg").read_bytes())
     files = found(folder)
     assert names(files, "test") == ["cats/9", "dogs/9"]
@@ -152,7 +152,7 @@ def test_a_bad_manifest_is_refused(folder: Path) -> None:
 
 
 def test_a_folder_without_a_known_task_is_refused(folder: Path) -> None:
-    with pytest.raises(BadImages, match="no such folder; give one with images as TASK/CLASS/NAME.jpg"):
+    with pytest.raises(BadImages, match="no such folder; give one with images as TASK/CLASS/NAME"):
         tasks_in(folder / "nothing", list(TASKS))
     (folder / "cats_dogs").rename(folder / "pets")
     with pytest.raises(BadImages, match=r"none of the known tasks \(it has pets\); .*one of satellite, weather"):

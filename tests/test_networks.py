@@ -143,5 +143,5 @@ def test_without_keras_or_a_backend_the_message_says_what_to_install(monkeypatch
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     broken: Any = None
     monkeypatch.setitem(sys.modules, "keras", broken)
-    with pytest.raises(Error, match="Keras cannot start with jax .*: pip install"):
+    with pytest.raises(Error, match=r"Keras cannot start with jax .*: pip install"):
         networks.keras()

@@ -407,9 +407,7 @@ def test_figure_5_replays_the_table_that_we_have_recorded_where_there_is_no_othe
         assert "VGG19 without ImageNet weights" in outcome.words
         costs: Any = outcome.data["figure-5-costs"]
         assert costs["costs"] == ["f = 0.01", "f = 0.05", "f = 0.1", "seconds with set-up"]
-        for best, greedy, shortest in zip(
-            costs["θ*"], costs["greedy per kind"], costs["always shortest"], strict=True
-        ):
+        for best, greedy, shortest in zip(costs["θ*"], costs["greedy per kind"], costs["always shortest"], strict=True):
             assert best >= max(greedy, shortest)
 
 
@@ -423,7 +421,9 @@ def test_figure_5_replays_the_table_with_the_papers_arrivals(tables: Path) -> No
         mine = zip(rows["costs"], rows["policy"], rows["loss"], strict=True)
         last = {policy: loss for name, policy, loss in mine if name == costs}  # the last mark stays
         beaten = sum(last["dol-rm-anytime"] < last[rival] for rival in figure_5.RIVALS)
-        assert claim.verdict == (REPRODUCED if beaten == len(figure_5.RIVALS) else DEPENDS if beaten else NOT_REPRODUCED)
+        assert claim.verdict == (
+            REPRODUCED if beaten == len(figure_5.RIVALS) else DEPENDS if beaten else NOT_REPRODUCED
+        )
 
 
 def test_figure_5_normalises_every_kind_by_itself_and_keeps_costs_above_the_floor(tables: Path) -> None:
@@ -451,7 +451,6 @@ def test_figure_5_shares_the_arrivals_out_among_the_kinds_that_there_are(tables:
     assert shares == pytest.approx({"satellite": 1 / 6, "rice": 2 / 6, "scenes": 2 / 6, "cats_dogs": 1 / 6})
     (tmp_path / "x.csv").write_text("\n".join(kept).replace("rice", "maize") + "\n")
     assert figure_5.world(tmp_path / "x.csv", 0.05).problem.arrival.tolist() == [0.25] * 4
-
 
 
 def test_every_experiment_is_explained() -> None:

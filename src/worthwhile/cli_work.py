@@ -45,6 +45,10 @@ that `worthwhile replay` reads, a report and a figure. The same command again go
 examples:
   worthwhile train --data bundled --tasks 600 --out results/train
   worthwhile replay results/train/outcomes.csv --cost-unit s
+
+With a folder of images it does the paper's real-world experiment instead: five classifiers in Keras, a pilot, its
+replay, and a stream of tasks that several policies train (docs/training.md):
+  worthwhile train --data images --size 48 --steps 0.2 --tasks 20 --vgg19 none --out results/images
 """
 
 
