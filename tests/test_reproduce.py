@@ -302,7 +302,7 @@ def broken(scale: Scale) -> Outcome:
 
 
 def small(scale: Scale) -> Outcome:
-    verdicts = [REPRODUCED, NOT_REPRODUCED, DEPENDS, OURS]
+    verdicts = [REPRODUCED, NOT_REPRODUCED, DEPENDS, OURS, "another"]
     claims = [Claim(f"claim <{number}> & more", verdict, "1 < 2") for number, verdict in enumerate(verdicts)]
     long = {"tasks": [1, 10] * 30, "value": np.arange(60.0)}
     return Outcome("First.\n\nSecond & <last>.", {"short": {"x": [scale.seed], "y": [0.25]}, "long": long}, {}, claims)

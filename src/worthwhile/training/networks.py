@@ -24,7 +24,8 @@ def keras() -> Any:
     """Keras with the backend that the user has chosen, or else the first one that is installed."""
     if find_spec("keras") is None:
         raise Error(f"training on images needs Keras 3 and a backend: {INSTALL}")
-    os.environ.setdefault("KERAS_BACKEND", backend())
+    if "KERAS_BACKEND" not in os.environ:
+        os.environ["KERAS_BACKEND"] = backend()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # or TensorFlow tells which instructions it could use
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # … and warns that a second network is compiled anew
     try:
