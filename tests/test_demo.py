@@ -102,7 +102,7 @@ def test_the_demo_shows_its_dashboard_is_killed_and_goes_on(
     table = str(tmp_path / "results/demo/outcomes.csv")
     assert main(["replay", table, "--tasks", "200", "--runs", "2", "--policy", "ratio-imed"]) == 0
     assert main(["train", "--data", "no-such"]) == 2
-    assert "only 'bundled'" in capsys.readouterr().err
+    assert "--data no-such: no such folder" in capsys.readouterr().err
 
 
 @pytest.mark.slow

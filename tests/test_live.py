@@ -358,6 +358,7 @@ def test_what_threads_ask_for_at_once_is_all_done(address: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # from JAX, where other tests have trained with it
 def test_a_forked_process_goes_on_by_itself(durable: str) -> None:
     with Scheduler(durable) as scheduler:
         run_some(scheduler, 3)

@@ -52,7 +52,7 @@ def check_contents(python: Path) -> None:
     assert {package["name"] for package in listed} - {"pip", "setuptools"} == {"apsw", "numpy", "worthwhile"}
     files = output(python, "-c", "from importlib.metadata import files; print(*files('worthwhile'), sep='\\n')")
     names = [name.replace("\\", "/") for name in files.splitlines()]
-    assert "worthwhile/py.typed" in names
+    assert {"worthwhile/py.typed", "worthwhile/experiments/image_training.csv"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

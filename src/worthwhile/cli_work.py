@@ -47,6 +47,10 @@ first. The same command again goes on where it was.
 examples:
   worthwhile train --data bundled --tasks 600 --out results/train
   worthwhile replay results/train/outcomes.csv --cost-unit s
+
+With a folder of images it does the paper's real-world experiment instead: five classifiers in Keras, a pilot, its
+replay, and a stream of tasks that several policies train (docs/training.md):
+  worthwhile train --data images --size 48 --steps 0.2 --tasks 20 --vgg19 none --out results/images
 """
 
 
@@ -65,15 +69,29 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
     one.set_defaults(run=partial(run_work, show=show))
 
     one = commands.add_parser("train", help="trainings of real networks as tasks", epilog=TRAIN, **settings)
-    one.add_argument("--data", default="bundled", help="bundled: what scikit-learn brings along (bundled)")
-    one.add_argument("--tasks", type=whole, default=600, metavar="T", help="(600)")
+    one.add_argument("--data", default="bundled", help="bundled: what scikit-learn brings along, or a folder of images")
+    one.add_argument("--tasks", type=whole, metavar="T", help="(600; with images 100 per run)")
     one.add_argument("--seed", type=whole, default=0, metavar="S", help="of arrivals and trainings (0)")
     one.add_argument("--policy", metavar="NAME", help="as for `worthwhile simulate` (the default policy)")
     one.add_argument("--out", type=Path, default=Path("results/train"), metavar="FOLDER", help="(results/train)")
     one.add_argument("--no-dashboard", dest="dashboard", action="store_false", help="in the terminal only")
     one.add_argument("--port", type=whole, metavar="N", help="of the dashboard (8080, or the next that is free)")
     add_place(one)
+    add_images(one)
     one.set_defaults(run=partial(run_train, show=show))
+
+
+def add_images(command: Any) -> None:
+    """What `train` needs to know of a folder of images."""
+    add = command.add_argument_group("with a folder of images (docs/training.md)").add_argument
+    add("--pilot", type=whole, default=3, metavar="N", help="trainings of every kind to the end (3)")
+    add("--runs", type=whole, default=1, metavar="N", help="streams of tasks that every policy trains (1)")
+    add("--size", type=whole, metavar="PIXELS", help="of all images (as in the paper)")
+    add("--images", type=whole, metavar="N", help="at most, per class (as in the paper)")
+    add("--steps", type=float, default=1.0, metavar="SHARE", help="of the paper's steps per epoch (1)")
+    add("--costs", default="0.05", metavar="F", help="normalised with this floor, or seconds (0.05)")
+    add("--vgg19", default="imagenet", metavar="FILE", help="weights; imagenet: Keras' download; none (imagenet)")
+    add("--meter", choices=("wall", "cpu"), default="wall", help="which seconds (wall)")
 
 
 def add_place(command: Any, usual: str | None = "local") -> None:
@@ -151,7 +169,10 @@ def done_text(done: Worked) -> str:
 def run_train(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile train"""
     if arguments.data != "bundled":
-        raise BadParameter(f"--data {arguments.data}: there is only 'bundled' yet, the data of scikit-learn")
+        from worthwhile.training import image_experiment
+
+        return image_experiment.run(arguments, show)
+    arguments.tasks = 600 if arguments.tasks is None else arguments.tasks
     from worthwhile.training import bundled  # scikit-learn, which no other command needs
 
     return train_all(bundled.stream(arguments.tasks, arguments.seed), bundled.train, arguments, show)

@@ -4,6 +4,7 @@ Error
 ├── BadInput              (also a ValueError)
 │   ├── BadProblem        a problem that makes no sense, or a problem file that cannot be read
 │   ├── BadTable          a recorded table that cannot be replayed
+│   ├── BadImages         a folder of images that cannot be trained on
 │   ├── BadParameter      a horizon, seed, delay or policy parameter out of range
 │   ├── BadTask           a task that cannot be decided: its kind, its options or its key
 │   ├── BadFeedback       a reward or a cost that cannot be learned from
@@ -46,6 +47,10 @@ class BadProblem(BadInput):
 
 class BadTable(BadInput):
     """A recorded table that cannot be replayed."""
+
+
+class BadImages(BadInput):
+    """A folder of images that cannot be trained on."""
 
 
 class BadParameter(BadInput):

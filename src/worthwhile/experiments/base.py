@@ -22,7 +22,6 @@ REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
 DEPENDS = "depends on what the paper leaves open"
 OURS = "beyond the paper"
-NOT_RUN = "not run"
 CLEAR = 2.0  # standard errors of a difference that make it one
 
 

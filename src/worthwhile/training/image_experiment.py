@@ -1,0 +1,184 @@
+"""The paper's real-world experiment: a pilot, its replay, and a stream of tasks that every policy really trains."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from worthwhile.clusters import executor_on
+from worthwhile.environments.replay import read_table
+from worthwhile.errors import BadParameter, Error
+from worthwhile.experiments import Experiment, Scale, figure_5, records
+from worthwhile.experiments.figure_5 import arrivals
+from worthwhile.experiments.normalising import Scaling, scalings
+from worthwhile.policies import find, known, make
+from worthwhile.problem import Problem
+from worthwhile.scheduler import Scheduler
+from worthwhile.training import image_report, images, networks
+from worthwhile.training.image_pilot import Tell, pilot
+from worthwhile.training.image_pilot import words as setting_words
+from worthwhile.training.image_tasks import TASKS, Order, Setting, train
+from worthwhile.worker import Arrival, Finished, work
+
+INTERRUPTED = 130
+SECONDS = "seconds"  # instead of a floor
+TASKS_PER_RUN = 100
+
+
+class Plan(NamedTuple):
+    """What is to be done, and where it is kept."""
+
+    setting: Setting
+    tasks: Sequence[str]
+    length: int
+    runs: int
+    policies: Sequence[str]
+    floor: float | None
+    seed: int
+    out: Path
+
+
+def run(arguments: argparse.Namespace, show: Any) -> int:
+    """worthwhile train --data FOLDER"""
+    tell = partial(print, file=sys.stderr if arguments.json else sys.stdout, flush=True)
+    plan = plan_from(arguments)
+    look_at(plan, tell)
+    with executor_on(arguments.on, arguments.address, arguments.slots or 1) as executor:
+        table = pilot(plan.out, plan.tasks, arguments.pilot, plan.setting, executor, tell)
+        replayed = replay(table, plan)
+        tell(f"replayed: {plan.out / 'replayed'}")
+        problem = figure_5.world(table, plan.floor).problem
+        finished = really_train(plan, problem, table, executor, tell)
+    facts = image_report.facts(plan, problem, table, replayed)
+    text = image_report.text(facts)
+    (plan.out / "report.txt").write_text(text + "\n", encoding="utf-8")
+    show(facts, f"\n{text}\n\nsaved: {plan.out}", arguments.json)
+    return 0 if finished else INTERRUPTED
+
+
+def plan_from(arguments: argparse.Namespace) -> Plan:
+    """Check what was asked for."""
+    for name in ("pilot", "runs"):
+        if getattr(arguments, name) < 1:
+            raise BadParameter(f"--{name} {getattr(arguments, name)}: at least 1")
+    if not 0.0 < arguments.steps <= 1.0:
+        raise BadParameter(f"--steps {arguments.steps:g}: a share of the paper's steps, above 0 and at most 1")
+    setting = Setting(
+        str(arguments.data), arguments.size, arguments.images, arguments.steps, arguments.vgg19, arguments.meter
+    )
+    tasks = images.tasks_in(Path(arguments.data), list(TASKS))
+    policies = [arguments.policy] if arguments.policy else list(figure_5.REAL)
+    for name in policies:
+        find(name.split(",")[0])
+    length = TASKS_PER_RUN if arguments.tasks is None else arguments.tasks
+    return Plan(
+        setting, tasks, length, arguments.runs, policies, floor_from(arguments.costs), arguments.seed, arguments.out
+    )
+
+
+def floor_from(text: str) -> float | None:
+    """--costs: a floor, or seconds."""
+    if text == SECONDS:
+        return None
+    try:
+        floor = float(text)
+    except ValueError:
+        floor = 0.0
+    if not 0.0 < floor < 1.0:
+        raise BadParameter(f"--costs {text}: write a floor between 0 and 1 for the normalised cost, or {SECONDS}")
+    return floor
+
+
+def look_at(plan: Plan, tell: Tell) -> None:
+    """Say what will be trained, and refuse what cannot be, before anything takes long."""
+    setting = plan.setting
+    for task in plan.tasks:
+        networks.check_size(task, setting.size_of(task))
+    k = networks.keras()
+    tell(f"Keras {k.__version__} on {k.backend.backend()}; {setting_words(setting)}")
+    missing = [task for task in TASKS if task not in plan.tasks]
+    if missing:
+        shares = ", ".join(f"{task} {share:.3g}" for task, share in arrivals(plan.tasks).items())
+        tell(f"no data for {', '.join(missing)}: the others arrive with probabilities {shares}")
+    for task in plan.tasks:
+        files = setting.files(task)
+        found, size = images.check(files), setting.size_of(task)
+        counts = ", ".join(f"{len(part):,} for {split}ing" for split, part in files.paths.items())
+        sizes = f"of {len(found.sizes)} sizes" if len(found.sizes) > 1 else "of one size"
+        tell(f"{task}: {len(files.classes)} classes, {counts}, {sizes}; all are resized to {size} × {size}")
+        if found.corrupt:
+            tell(f"warning: {task}: {len(found.corrupt)} corrupt left out: {', '.join(map(str, found.corrupt[:3]))}")
+    if "weather" in plan.tasks:
+        networks.build("weather", setting.size_of("weather"), setting.weights)
+        if setting.weights == networks.NONE:
+            tell("warning: weather: VGG19 without ImageNet weights: its frozen layers are random, unlike the paper's")
+
+
+def replay(table: Path, plan: Plan) -> Any:
+    """Compare the policies on the pilot's table, in seconds; kept as `worthwhile reproduce` keeps it."""
+    scale = Scale(quick=True, seed=plan.seed, tables=table.parent)
+    experiment = Experiment("figure-5", "Figure 5: replay of the pilot", figure_5.run)
+    outcome = figure_5.run(scale)
+    records.keep(experiment, scale, outcome, plan.out / "replayed")
+    return outcome
+
+
+def really_train(plan: Plan, problem: Problem, table: Path, executor: Executor, tell: Tell) -> bool:
+    """Every policy trains the same tasks in the same order, run by run; False if Ctrl-C came."""
+    if not plan.length:
+        return True
+    scaling = {} if plan.floor is None else scalings(read_table(table), plan.floor)
+    longest = np.nanmax(np.where(problem.offered, problem.cost, np.nan), axis=1)
+    for number in range(plan.runs):
+        for name in plan.policies:
+            path = image_report.run_path(plan.out, name, number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            policy = make(name, known(problem, plan.length))
+            with Scheduler(str(path.with_suffix(".db")), policy=policy, seed=plan.seed + number) as scheduler:
+                done = work(
+                    scheduler,
+                    stream(plan, number, scaling),
+                    train,
+                    executor=executor,
+                    in_order=True,
+                    lost_cost=float(longest.max()),
+                    after=Watch(name, number, plan.length, path, tell),
+                )
+                scheduler.export(path)
+            if done.interrupted:
+                return False
+    return True
+
+
+def stream(plan: Plan, run: int, scaling: Mapping[str, Scaling]) -> Iterator[Arrival]:
+    """The tasks of a run, the same for all policies: each with its own seed and key."""
+    generator, shares = np.random.default_rng([plan.seed, run]), arrivals(plan.tasks)
+    kinds = generator.choice(list(shares), plan.length, p=list(shares.values())).tolist()
+    for number, kind in enumerate(kinds):
+        order = Order(plan.setting, int(generator.integers(1 << 31)), scaling.get(kind))
+        yield Arrival(kind, TASKS[kind].epochs, order, f"{plan.seed}.{run}.{number}")
+
+
+class Watch:
+    """Called after every task: says what came of it, and stops everything at the first that failed."""
+
+    def __init__(self, policy: str, run: int, total: int, path: Path, tell: Tell) -> None:
+        self.name, self.total, self.path, self.tell = f"{policy}, run {run + 1}", total, path, tell
+        self.done, self.reward, self.cost = 0, 0.0, 0.0
+
+    def __call__(self, finished: Finished) -> None:
+        task = f"{finished.task.kind}, {finished.task.option} epochs"
+        if finished.failure is not None:
+            again = f"remove {self.path.with_suffix('.db')} and begin that run again"
+            raise Error(f"{self.name}: {task} failed ({finished.failure}); {again}")
+        self.done += 1
+        self.reward, self.cost = self.reward + finished.reward, self.cost + finished.cost
+        ratio = f"reward / cost so far {self.reward / self.cost:.3g}"
+        self.tell(f"{self.name}: {self.done} of {self.total}: {task}, {ratio}")

@@ -1,0 +1,118 @@
+"""The pilot: every task trained to the end several times, with what it was after fewer epochs, as a recorded table.
+
+It gives the bounds of the normalisation, and a table on which policies can be compared in seconds.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from worthwhile.errors import BadParameter, Error
+from worthwhile.experiments.figure_5 import SETUP, TABLE
+from worthwhile.results import provenance, replace_file
+from worthwhile.training import networks
+from worthwhile.training.image_tasks import TASKS, Curve, Setting, learn
+
+COLUMNS = ("task_type", "item_id", "option", "reward", "cost", SETUP)
+SEEDS = 1000  # the pilot's trainings begin here, the stream's at the seed's own numbers
+Tell = Callable[[str], None]
+Rows = list[dict[str, Any]]
+
+
+def pilot(folder: Path, tasks: Sequence[str], count: int, setting: Setting, executor: Executor, tell: Tell) -> Path:
+    """Do the trainings that the table in the folder does not have yet; where the table is."""
+    path = folder / f"{TABLE}.csv"
+    rows = recorded(path, setting)
+    done = {(row["task_type"], str(row["item_id"])) for row in rows}
+    wanted = [(task, number) for number in range(count) for task in tasks if (task, str(number)) not in done]
+    for ready, (task, number, found) in enumerate(trainings(wanted, setting, executor), 1):
+        rows += rows_of(task, number, found)
+        rows.sort(key=lambda row: (list(TASKS).index(row["task_type"]), int(row["item_id"]), int(row["option"])))
+        keep(path, rows, setting)
+        epochs, (area, seconds) = list(found.points.items())[-1]
+        words = f"{epochs} epochs, AUC {area:.3f}, {seconds:.1f} s after {found.setup:.1f} s of set-up"
+        tell(f"pilot {ready} of {len(wanted)}: {task}, {words}")
+    return path
+
+
+def trainings(
+    wanted: Sequence[tuple[str, int]], setting: Setting, executor: Executor
+) -> Iterator[tuple[str, int, Curve]]:
+    """As they end; those that have not begun are dropped when something goes wrong."""
+    futures: dict[Future[Curve], tuple[str, int]] = {}
+    try:
+        for task, number in wanted:
+            futures[executor.submit(learn, task, TASKS[task].epochs[-1], SEEDS + number, setting)] = task, number
+        for future in as_completed(futures):
+            task, number = futures[future]
+            try:
+                found = future.result()
+            except Error:
+                raise
+            except Exception as reason:
+                why = f"{type(reason).__name__}: {reason}"
+                raise Error(f"{task}: training {number} of the pilot failed ({why})") from None
+            yield task, number, found
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+
+
+def rows_of(task: str, number: int, found: Curve) -> Rows:
+    return [
+        dict(zip(COLUMNS, (task, number, epochs, area, seconds, found.setup), strict=True))
+        for epochs, (area, seconds) in found.points.items()
+    ]
+
+
+def recorded(path: Path, setting: Setting) -> Rows:
+    """What an earlier pilot of the same setting has recorded."""
+    if not path.is_file():
+        return []
+    about = json.loads(path.with_name(f"{path.name}.about.json").read_text(encoding="utf-8"))
+    if about["setting"] != described(setting):
+        other = ", ".join(f"{name} {value}" for name, value in about["setting"].items())
+        raise BadParameter(f"{path} is a pilot with other settings ({other}); use those, or another --out")
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def keep(path: Path, rows: Rows, setting: Setting) -> None:
+    """Write the table, and beside it where it comes from."""
+    about = provenance({"setting": described(setting), "words": words(setting), "cores": os.cpu_count()})
+    beside = path.with_name(f"{path.name}.about.json")
+    text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
+    replace_file(beside, lambda new: new.write_text(text, encoding="utf-8"))
+    replace_file(path, partial(write, rows))
+
+
+def write(rows: Rows, path: Path) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def described(setting: Setting) -> dict[str, Any]:
+    """What decides the numbers; not the folder, which may be moved."""
+    k = networks.keras()
+    facts = {name: value for name, value in setting._asdict().items() if name != "folder"}
+    return {**facts, "keras": k.__version__, "backend": k.backend.backend()}
+
+
+def words(setting: Setting) -> str:
+    """The setting in a sentence."""
+    size = f"images of {setting.size} × {setting.size} pixels" if setting.size else "images of the paper's sizes"
+    images = f"at most {setting.images} of each class" if setting.images else "all there are, up to the paper's number"
+    steps = f"{'' if setting.steps == 1.0 else f'{setting.steps:g} × '}the paper's steps per epoch"
+    weights = "VGG19 without ImageNet weights" if setting.weights == networks.NONE else "VGG19 with ImageNet weights"
+    cost = {"wall": "wall-clock", "cpu": "CPU"}[setting.meter]
+    return f"{size}, {images}, {steps}, {weights}; {cost} seconds"
