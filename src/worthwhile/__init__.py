@@ -34,7 +34,7 @@ LAZY = {
     "Rng": "worthwhile.coins",
     "Scheduler": "worthwhile.scheduler",
     "Client": "worthwhile.service.client",
-    "Task": "worthwhile.scheduler",
+    "Task": "worthwhile.task",
     "LocalExecutor": "worthwhile.executors",
     "Arrival": "worthwhile.worker",
     "Outcome": "worthwhile.measuring",

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
-from worthwhile.errors import BadFeedback, BadParameter, StoreError, UnknownScheduler, UnknownTask
+from worthwhile.errors import BadParameter, StoreError, UnknownScheduler, UnknownTask
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import Fold
@@ -29,63 +27,13 @@ from worthwhile.live.turns import Request, Turns
 from worthwhile.policies import DEFAULT, Policy, check_parameters
 from worthwhile.stores import Store, open_store, without_password
 from worthwhile.stores.base import LogRow, NameRow, Snapshot, TaskRow
+from worthwhile.task import Task
 
 LEASE = 3600.0  # seconds
 LOADED_AT_ONCE = 1000  # rows of a file
 WORTH_SAVING = 1000  # entries of the log
 IN_USE: WeakSet[Scheduler] = WeakSet()
 ABANDONED: list[Store] = []  # a forked process must not even close what its parent uses
-
-
-class Feedback(Protocol):
-    """Where a task's reports go: a scheduler in this process, or a client of one elsewhere."""
-
-    def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None: ...
-
-    def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None: ...
-
-    def cancel(self, id: str | int) -> None: ...
-
-
-class Task:
-    """A task and the option chosen for it. As a context manager it reports by itself, with the time as its cost."""
-
-    def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option, over: bool = False) -> None:
-        self.scheduler, self.id, self.kind, self.option = scheduler, id, kind, option
-        self.over = over  # it had reported or been cancelled when it was decided, which a key may do again
-        self.reward: float | None = None
-        self.cost: float | None = None
-
-    def report(self, reward: float | None = None, cost: float | None = None) -> None:
-        """What came of it: both at once, or one now and the other later."""
-        self.scheduler.report(self.id, reward, cost)
-
-    def observe(self, option: Option, reward: float, cost: float) -> None:
-        """What another option on offer would have brought, if this task showed it on the side."""
-        self.scheduler.observe(self.id, option, reward, cost)
-
-    def cancel(self) -> None:
-        """It will not report."""
-        self.scheduler.cancel(self.id)
-
-    def __enter__(self) -> Task:
-        self.began = time.perf_counter()  # never goes back, unlike the time of day
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, reason: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if reason is not None:
-            self.cancel()
-            return
-        if self.reward is None:
-            self.cancel()
-            raise BadFeedback(f"task {self.id} has no reward; set task.reward before the block ends")
-        took = max(time.perf_counter() - self.began, 1e-9)
-        self.report(self.reward, took if self.cost is None else self.cost)
-
-    def __repr__(self) -> str:
-        return f"Task(id={self.id!r}, kind={self.kind!r}, option={self.option!r})"
 
 
 class Scheduler:

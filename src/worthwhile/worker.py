@@ -28,7 +28,8 @@ from worthwhile.executors import LocalExecutor
 from worthwhile.live.names import Option, feedback
 from worthwhile.live.turns import Request
 from worthwhile.measuring import LEAST_COST, Meter, Outcome, attempt
-from worthwhile.scheduler import Scheduler, Task
+from worthwhile.scheduler import Scheduler
+from worthwhile.task import Task
 
 log = logging.getLogger(__name__)
 

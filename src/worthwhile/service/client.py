@@ -21,7 +21,8 @@ from worthwhile.live.history import Line, Recorded, read_history, table_at, writ
 from worthwhile.live.names import Option, not_negative, option_text
 from worthwhile.live.settings import policy_text, policy_words
 from worthwhile.policies import Policy
-from worthwhile.scheduler import Task, task_number
+from worthwhile.scheduler import task_number
+from worthwhile.task import Task
 
 try:
     import httpx
