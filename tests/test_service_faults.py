@@ -8,7 +8,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,35 +120,32 @@ def test_two_services_on_one_postgresql_and_one_is_killed(postgres: str) -> None
 
 
 @pytest.mark.slow
-def test_the_database_goes_away_and_comes_back(tmp_path: Path, start_server: Callable[[Path], Any]) -> None:
-    server = start_server(tmp_path / "away")
-    try:
-        with ServiceProcess(server.get_uri(), "--no-access-log", "--patience", "1") as service:
-            body = {"kind": "a", "options": [1, 2]}
-            assert service.post(f"{ONE}/tasks", body).status_code == 200
-            stop = [server.bin_path / "pg_ctl", "-w", "-D", server.pgdata, "-m", "immediate", "stop"]
-            subprocess.run(stop, user=server.system_user, check=True, stdout=subprocess.DEVNULL)
-            until, refused = time.monotonic() + AWAY, 0
-            while time.monotonic() < until:
-                answer = service.post(f"{ONE}/tasks", body | {"key": "same"})
-                assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-                assert "postgres" not in answer.text
-                refused += 1
-                time.sleep(0.2)
-            assert refused > AWAY / 3
-            assert service.get("/v1/ready").status_code == 503
-            assert 'worthwhile_requests_total{method="POST"' in service.get("/metrics").text
-            assert service.get("/v1/health").status_code == 200
-            page = service.get("/")
-            assert page.status_code == 503
-            assert "cannot be reached at the moment" in page.text or "no answer from the store" in page.text
-            server.ensure_postgres_running()
-            with Client(service.url) as client:
-                task = client.decide("a", [1, 2], key="same")
-                task.report(1.0, 2.0)
-                assert client.summary().tasks == int(task.id) == 2
-            subprocess.run(stop, user=server.system_user, check=True, stdout=subprocess.DEVNULL)
-            assert service.stop() in (0, -signal.SIGTERM)
-            assert "Traceback" not in "".join(service.lines)
-    finally:
-        server.cleanup()
+def test_the_database_goes_away_and_comes_back(second_server: Any) -> None:
+    server = second_server
+    with ServiceProcess(server.get_uri(), "--no-access-log", "--patience", "1") as service:
+        body = {"kind": "a", "options": [1, 2]}
+        assert service.post(f"{ONE}/tasks", body).status_code == 200
+        stop = [server.bin_path / "pg_ctl", "-w", "-D", server.pgdata, "-m", "immediate", "stop"]
+        subprocess.run(stop, user=server.system_user, check=True, stdout=subprocess.DEVNULL)
+        until, refused = time.monotonic() + AWAY, 0
+        while time.monotonic() < until:
+            answer = service.post(f"{ONE}/tasks", body | {"key": "same"})
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+            assert "postgres" not in answer.text
+            refused += 1
+            time.sleep(0.2)
+        assert refused > AWAY / 3
+        assert service.get("/v1/ready").status_code == 503
+        assert 'worthwhile_requests_total{method="POST"' in service.get("/metrics").text
+        assert service.get("/v1/health").status_code == 200
+        page = service.get("/")
+        assert page.status_code == 503
+        assert "cannot be reached at the moment" in page.text or "no answer from the store" in page.text
+        server.ensure_postgres_running()
+        with Client(service.url) as client:
+            task = client.decide("a", [1, 2], key="same")
+            task.report(1.0, 2.0)
+            assert client.summary().tasks == int(task.id) == 2
+        subprocess.run(stop, user=server.system_user, check=True, stdout=subprocess.DEVNULL)
+        assert service.stop() in (0, -signal.SIGTERM)
+        assert "Traceback" not in "".join(service.lines)
