@@ -123,10 +123,15 @@ def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: py
     monkeypatch.setattr("worthwhile.service.connection.LONGEST", 0.5)
     body = b"POST /v1/schedulers/default/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     with listening(sqlite) as port:
-        for begun in (b"", ASKING, body + b"content-length: 9\r\n\r\n{"):
+        for begun in (b"", b"\r\n", ASKING, body + b"content-length: 9\r\n\r\n{"):
             with socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
                 caller.sendall(begun)
                 assert caller.recv(1000) == b""
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
+            caller.sendall(ASKING + b"\r\n")
+            assert caller.recv(1000).startswith(b"HTTP/1.1 200")
+            caller.sendall(b"\r\n")
+            assert caller.recv(1000) == b""
         with socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
             for _ in range(4):  # one that takes its time between requests is served
                 caller.sendall(ASKING + b"\r\n")

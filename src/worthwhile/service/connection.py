@@ -26,13 +26,10 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self.beside += len(data)
+        self.wait()
         super().data_received(data)
         if self.beside > MOST_BESIDE and not self.transport.is_closing():
             self.send_400_response(f"more than {MOST_BESIDE} bytes beside the body")
-
-    def on_message_begin(self) -> None:
-        self.wait()
-        super().on_message_begin()
 
     def on_body(self, body: bytes) -> None:
         self.beside -= len(body)
