@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -16,9 +17,11 @@ from PIL import Image
 from worthwhile import Scheduler, replay
 from worthwhile.cli import main
 from worthwhile.environments.replay import read_table
+from worthwhile.experiments import figure_5
 from worthwhile.experiments.normalising import scalings
 from worthwhile.training.image_tasks import Order, Setting, count, learn, train
 
+DOCS = Path(__file__).parents[1] / "docs"
 CLASSES = {"rice": 5, "scenes": 6}
 SMALL = ["--size", "12", "--steps", "0.02", "--pilot", "2", "--tasks", "2", "--slots", "1"]
 
@@ -121,7 +124,7 @@ def test_the_pilot_is_a_table_that_can_be_replayed(done: Path, capsys: pytest.Ca
 
 
 def test_every_policy_trained_the_same_tasks_and_all_is_recorded(done: Path) -> None:
-    runs = sorted((done / "real").glob("*.csv"))
+    runs = sorted((done / "real/f0.05-pilot2-tasks2-seed0").glob("*.csv"))
     assert [path.name for path in runs] == [
         f"{policy}.1.csv" for policy in ("dol-rm-anytime", "ratio-imed", "reward-ts", "reward-ucb")
     ]
@@ -171,7 +174,7 @@ def test_seconds_count_the_set_up(folder: Path, done: Path, capsys: pytest.Captu
     words = [*SMALL, "--costs", "seconds", "--policy", "fixed-option,option=1"]
     found, _ = document(capsys, "--data", folder, "--out", tmp_path, *words)
     assert found["costs"] == "seconds with set-up"
-    [path] = (tmp_path / "real").glob("*.csv")
+    [path] = (tmp_path / "real").glob("seconds-*/*.csv")
     setup = min(row["setup"] for row in found["pilot"])
     assert read_table(path).cost.min() > 0.3 * setup
 
@@ -195,3 +198,19 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(
         assert main(["train", *words]) == 2
         assert reason in capsys.readouterr().err
     assert not os.path.exists(tmp_path / "out")
+
+
+def test_the_documented_numbers_are_those_of_the_recorded_tables() -> None:
+    page = (DOCS / "training.md").read_text(encoding="utf-8")
+    for world in figure_5.worlds(figure_5.OWN).values():
+        for ratio in figure_5.rules(world.problem).values():
+            assert f"| {ratio:.4g} |" in page
+    with open(DOCS / "image-training-real.csv", newline="", encoding="utf-8") as file:
+        own = [row for row in csv.DictReader(file) if row["observed"] == "False"]
+    for policy in figure_5.REAL:
+        ratios = []
+        for run in "12":
+            mine = [row for row in own if (row["policy"], row["run"]) == (policy, run)]
+            assert len(mine) == 12
+            ratios.append(sum(float(row["reward"]) for row in mine) / sum(float(row["cost"]) for row in mine))
+        assert re.search(rf"\| `{policy}`.*\| {np.mean(ratios):.2f} ± {np.std(ratios):.2f} \|", page)

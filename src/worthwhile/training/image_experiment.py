@@ -21,6 +21,7 @@ from worthwhile.experiments.normalising import Scaling, scalings
 from worthwhile.policies import find, known, make
 from worthwhile.problem import Problem
 from worthwhile.scheduler import Scheduler
+from worthwhile.state import Floats
 from worthwhile.training import image_report, images, networks
 from worthwhile.training.image_pilot import Tell, pilot
 from worthwhile.training.image_pilot import words as setting_words
@@ -37,12 +38,19 @@ class Plan(NamedTuple):
 
     setting: Setting
     tasks: Sequence[str]
+    pilot: int
     length: int
     runs: int
     policies: Sequence[str]
     floor: float | None
     seed: int
     out: Path
+
+    @property
+    def real(self) -> Path:
+        """Where the real runs are kept; others, with other costs or bounds, do not get in their way."""
+        costs = SECONDS if self.floor is None else f"f{self.floor:g}"
+        return self.out / "real" / f"{costs}-pilot{self.pilot}-tasks{self.length}-seed{self.seed}"
 
 
 def run(arguments: argparse.Namespace, show: Any) -> int:
@@ -51,7 +59,7 @@ def run(arguments: argparse.Namespace, show: Any) -> int:
     plan = plan_from(arguments)
     look_at(plan, tell)
     with executor_on(arguments.on, arguments.address, arguments.slots or 1) as executor:
-        table = pilot(plan.out, plan.tasks, arguments.pilot, plan.setting, executor, tell)
+        table = pilot(plan.out, plan.tasks, plan.pilot, plan.setting, executor, tell)
         replayed = replay(table, plan)
         tell(f"replayed: {plan.out / 'replayed'}")
         problem = figure_5.world(table, plan.floor).problem
@@ -78,9 +86,8 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
     for name in policies:
         find(name.split(",")[0])
     length = TASKS_PER_RUN if arguments.tasks is None else arguments.tasks
-    return Plan(
-        setting, tasks, length, arguments.runs, policies, floor_from(arguments.costs), arguments.seed, arguments.out
-    )
+    floor = floor_from(arguments.costs)
+    return Plan(setting, tasks, arguments.pilot, length, arguments.runs, policies, floor, arguments.seed, arguments.out)
 
 
 def floor_from(text: str) -> float | None:
@@ -134,11 +141,15 @@ def really_train(plan: Plan, problem: Problem, table: Path, executor: Executor, 
     """Every policy trains the same tasks in the same order, run by run; False if Ctrl-C came."""
     if not plan.length:
         return True
+    seconds = figure_5.world(table, None).problem
+    hours = float(seconds.arrival @ longest_of(seconds)) * plan.length * plan.runs * len(plan.policies) / 3600
+    tell(
+        f"now {plan.length} tasks × {plan.runs} runs × {len(plan.policies)} policies: {hours:.2g} h if all are longest"
+    )
     scaling = {} if plan.floor is None else scalings(read_table(table), plan.floor)
-    longest = np.nanmax(np.where(problem.offered, problem.cost, np.nan), axis=1)
     for number in range(plan.runs):
         for name in plan.policies:
-            path = image_report.run_path(plan.out, name, number)
+            path = image_report.run_path(plan.real, name, number)
             path.parent.mkdir(parents=True, exist_ok=True)
             policy = make(name, known(problem, plan.length))
             with Scheduler(str(path.with_suffix(".db")), policy=policy, seed=plan.seed + number) as scheduler:
@@ -148,8 +159,8 @@ def really_train(plan: Plan, problem: Problem, table: Path, executor: Executor, 
                     train,
                     executor=executor,
                     in_order=True,
-                    lost_cost=float(longest.max()),
-                    after=Watch(name, number, plan.length, path, tell),
+                    lost_cost=float(longest_of(problem).max()),
+                    after=Watch(scheduler, f"{name}, run {number + 1}", plan.length, path, tell),
                 )
                 scheduler.export(path)
             if done.interrupted:
@@ -166,19 +177,22 @@ def stream(plan: Plan, run: int, scaling: Mapping[str, Scaling]) -> Iterator[Arr
         yield Arrival(kind, TASKS[kind].epochs, order, f"{plan.seed}.{run}.{number}")
 
 
+def longest_of(problem: Problem) -> Floats:
+    """The mean cost of every kind's dearest option."""
+    dearest: Floats = np.max(np.where(problem.offered, problem.cost, 0.0), axis=1)
+    return dearest
+
+
 class Watch:
     """Called after every task: says what came of it, and stops everything at the first that failed."""
 
-    def __init__(self, policy: str, run: int, total: int, path: Path, tell: Tell) -> None:
-        self.name, self.total, self.path, self.tell = f"{policy}, run {run + 1}", total, path, tell
-        self.done, self.reward, self.cost = 0, 0.0, 0.0
+    def __init__(self, scheduler: Scheduler, run: str, total: int, path: Path, tell: Tell) -> None:
+        self.scheduler, self.run, self.total, self.path, self.tell = scheduler, run, total, path, tell
 
     def __call__(self, finished: Finished) -> None:
         task = f"{finished.task.kind}, {finished.task.option} epochs"
         if finished.failure is not None:
-            again = f"remove {self.path.with_suffix('.db')} and begin that run again"
-            raise Error(f"{self.name}: {task} failed ({finished.failure}); {again}")
-        self.done += 1
-        self.reward, self.cost = self.reward + finished.reward, self.cost + finished.cost
-        ratio = f"reward / cost so far {self.reward / self.cost:.3g}"
-        self.tell(f"{self.name}: {self.done} of {self.total}: {task}, {ratio}")
+            again = f"remove {self.path.with_suffix('.db')} to begin that run again"
+            raise Error(f"{self.run}: {task} failed ({finished.failure}); {again}")
+        so_far = self.scheduler.summary()
+        self.tell(f"{self.run}: {so_far.reports} of {self.total}: {task}, reward / cost so far {so_far.ratio:.3g}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from worthwhile.errors import BadParameter, Error
+from worthwhile.executors import LocalExecutor
 from worthwhile.experiments.figure_5 import SETUP, TABLE
 from worthwhile.results import provenance, replace_file
 from worthwhile.training import networks
@@ -63,6 +64,8 @@ def trainings(
     except BaseException:
         for future in futures:
             future.cancel()
+        if isinstance(executor, LocalExecutor):
+            executor.kill()  # what is running would not be recorded any more
         raise
 
 

@@ -25,10 +25,10 @@ from the pilot, as do those of the normalisation: no scheduler could know them i
 is not counted; reading, building and compiling are set-up."""
 
 
-def run_path(out: Path, policy: str, run: int) -> Path:
+def run_path(folder: Path, policy: str, run: int) -> Path:
     """The outcomes of one policy in one run."""
     name = "".join(letter if letter.isalnum() or letter in "-.=" else "_" for letter in policy)
-    return out / "real" / f"{name}.{run + 1}.csv"
+    return folder / f"{name}.{run + 1}.csv"
 
 
 def real_runs(plan: Any) -> dict[str, Floats]:
@@ -36,7 +36,7 @@ def real_runs(plan: Any) -> dict[str, Floats]:
     found: dict[str, list[Floats]] = {}
     for policy in plan.policies:
         for run in range(plan.runs):
-            path = run_path(plan.out, policy, run)
+            path = run_path(plan.real, policy, run)
             so_far = ratio_so_far(path) if path.is_file() else np.zeros(0)
             if plan.length and len(so_far) == plan.length:
                 found.setdefault(policy, []).append(so_far)
