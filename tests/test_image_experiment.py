@@ -198,6 +198,9 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(
         assert main(["train", *words]) == 2
         assert reason in capsys.readouterr().err
     assert not os.path.exists(tmp_path / "out")
+    (tmp_path / "image_training.csv").touch()
+    assert main(["train", "--data", str(folder), *SMALL, "--out", str(tmp_path)]) == 2
+    assert "about.json does not say how image_training.csv came about" in capsys.readouterr().err
 
 
 def test_the_documented_numbers_are_those_of_the_recorded_tables() -> None:
