@@ -192,6 +192,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(
         (["--data", str(folder), "--costs", "much", *out], "--costs much"),
         (["--data", str(folder), "--steps", "2", *out], "--steps 2: a share"),
         (["--data", str(folder), "--pilot", "0", *out], "--pilot 0: at least 1"),
+        (["--data", str(folder), "--images", "1", *out], "--images 1: at least 2"),
         (["--data", str(folder), "--policy", "nonsense", *out], "no policy 'nonsense'"),
         (["--data", str(folder), *SMALL, "--size", "16", "--out", str(done)], "a pilot with other settings (size 12"),
     ):
