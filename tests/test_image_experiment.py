@@ -192,12 +192,16 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(
         (["--data", str(folder), "--costs", "much", *out], "--costs much"),
         (["--data", str(folder), "--steps", "2", *out], "--steps 2: a share"),
         (["--data", str(folder), "--pilot", "0", *out], "--pilot 0: at least 1"),
+        (["--data", str(folder), "--images", "1", *out], "--images 1: at least 2"),
         (["--data", str(folder), "--policy", "nonsense", *out], "no policy 'nonsense'"),
         (["--data", str(folder), *SMALL, "--size", "16", "--out", str(done)], "a pilot with other settings (size 12"),
     ):
         assert main(["train", *words]) == 2
         assert reason in capsys.readouterr().err
     assert not os.path.exists(tmp_path / "out")
+    (tmp_path / "image_training.csv").touch()
+    assert main(["train", "--data", str(folder), *SMALL, "--out", str(tmp_path)]) == 2
+    assert "about.json does not say how image_training.csv came about" in capsys.readouterr().err
 
 
 def test_the_documented_numbers_are_those_of_the_recorded_tables() -> None:

@@ -73,9 +73,10 @@ def run(arguments: argparse.Namespace, show: Any) -> int:
 
 def plan_from(arguments: argparse.Namespace) -> Plan:
     """Check what was asked for."""
-    for name in ("pilot", "runs"):
-        if getattr(arguments, name) < 1:
-            raise BadParameter(f"--{name} {getattr(arguments, name)}: at least 1")
+    for name, least in (("pilot", 1), ("runs", 1), ("size", 1), ("images", 2)):
+        value = getattr(arguments, name)
+        if value is not None and value < least:
+            raise BadParameter(f"--{name} {value}: at least {least}")
     if not 0.0 < arguments.steps <= 1.0:
         raise BadParameter(f"--steps {arguments.steps:g}: a share of the paper's steps, above 0 and at most 1")
     setting = Setting(

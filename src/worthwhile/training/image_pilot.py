@@ -80,9 +80,13 @@ def recorded(path: Path, setting: Setting) -> Rows:
     """What an earlier pilot of the same setting has recorded."""
     if not path.is_file():
         return []
-    about = json.loads(path.with_name(f"{path.name}.about.json").read_text(encoding="utf-8"))
-    if about["setting"] != described(setting):
-        other = ", ".join(f"{name} {value}" for name, value in about["setting"].items())
+    beside = path.with_name(f"{path.name}.about.json")
+    try:
+        settings = json.loads(beside.read_text(encoding="utf-8"))["setting"]
+    except (OSError, ValueError, LookupError, TypeError) as reason:
+        raise BadParameter(f"{beside} does not say how {path.name} came about ({reason}); use another --out") from None
+    if settings != described(setting):
+        other = ", ".join(f"{name} {value}" for name, value in settings.items())
         raise BadParameter(f"{path} is a pilot with other settings ({other}); use those, or another --out")
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
