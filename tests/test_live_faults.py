@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import psycopg
 import pytest
 
 from live_worker import OPTIONS, all_rows, check_everything, start
 from power_cut import cut_power
+from tampering import execute
 from worthwhile import Scheduler
 from worthwhile.errors import StoreError
 
@@ -171,17 +171,6 @@ def test_a_server_that_restarts_is_found_again(server: Any, postgres: str) -> No
         assert all(tasks[int(id)].report is not None for id in done)
         assert len(log) == len({entry.task for entry in log})
         assert scheduler.rebuild()
-
-
-def execute(url: str, sql: str) -> None:
-    """Tamper with a store behind its back."""
-    if url.startswith("sqlite"):
-        connection = apsw.Connection(url.removeprefix("sqlite:///"))
-        connection.execute(sql)
-        connection.close()
-    else:
-        with psycopg.connect(url, autocommit=True) as other:
-            other.execute(sql.encode())
 
 
 def test_a_clock_that_goes_back_only_makes_leases_longer(durable: str) -> None:

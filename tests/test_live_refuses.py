@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import apsw
 import numpy as np
-import psycopg
 import pytest
 
+from tampering import execute
 from worthwhile import Decision, Rng, Scheduler
 from worthwhile.errors import BadFeedback, BadParameter, BadTask, BrokenRule, CannotCompile, StoreError, UnknownTask
 from worthwhile.policies.fixed import State
@@ -195,17 +195,6 @@ def test_a_policy_that_breaks_the_rules_is_named(address: str) -> None:
         scheduler.decide("x", OPTIONS).report(1.0, 1.0)
         assert "Odd raised ZeroDivisionError: mine" in scheduler.summary().set_aside[0].why
         assert scheduler.rebuild()
-
-
-def execute(url: str, sql: str) -> None:
-    """Tamper with a store behind its back."""
-    if url.startswith("sqlite"):
-        connection = apsw.Connection(url.removeprefix("sqlite:///"))
-        connection.execute(sql)
-        connection.close()
-    else:
-        with psycopg.connect(url, autocommit=True) as other:
-            other.execute(sql.encode())
 
 
 BAD_ROWS: dict[str, str] = {
