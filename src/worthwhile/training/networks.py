@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,9 +43,7 @@ def forget(k: Any) -> None:
     """Drop the networks built so far, or a process that trains many would keep them all."""
     k.utils.clear_session()
     if k.backend.backend() == "jax":
-        import jax
-
-        jax.clear_caches()
+        import_module("jax").clear_caches()
 
 
 def backend() -> str:
