@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -76,7 +77,9 @@ def test_an_interrupted_thread_wakes_the_next_all_the_same() -> None:
             time.sleep(0.001)
         for number in range(3, 7):
             crowd.ask(number)
-        signal.pthread_kill(main, signal.SIGINT)
+        for _ in range(3):
+            signal.pthread_kill(main, signal.SIGINT)
+            time.sleep(0.05)
         slow.go.set()
 
     helper = threading.Thread(target=interrupt)
@@ -90,3 +93,65 @@ def test_an_interrupted_thread_wakes_the_next_all_the_same() -> None:
     helper.join(30)
     assert crowd.all_answered() == list(range(7))
     assert not slow.turns.turn.locked()
+
+
+def at_once(batch: Sequence[Request]) -> None:
+    for request in batch:
+        request.answer, request.reason = request.task, None
+
+
+class Late:
+    """A lock that is free again just when somebody has queued for it; another thread asks before that one goes on."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self.lock, self.meanwhile, self.asked = threading.Lock(), meanwhile, 0
+
+    def acquire(self, blocking: bool = True) -> bool:
+        self.asked += 1
+        if self.asked == 1:
+            return False
+        got = self.lock.acquire(blocking)
+        if self.asked == 2:
+            self.meanwhile()
+        return got
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+def test_who_finds_the_turn_free_at_last_wakes_those_behind() -> None:
+    turns = Turns(at_once)
+    answers: list[int] = []
+    second = threading.Thread(target=lambda: answers.append(turns.ask(Request(print, 2))), daemon=True)
+
+    def meanwhile() -> None:
+        second.start()
+        while len(turns.waiting) < 2:
+            time.sleep(0.001)
+
+    turns.turn = Late(meanwhile)  # type: ignore[assignment]
+    assert turns.ask(Request(print, 1)) == 1
+    second.join(10)
+    assert answers == [2]
+
+
+def test_nobody_is_forgotten_when_threads_change_all_the_time() -> None:
+    turns, interval = Turns(at_once), sys.getswitchinterval()
+
+    def ask() -> None:
+        for number in range(2000):
+            assert turns.ask(Request(print, number)) == number
+            if number % 3:
+                time.sleep(0)
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(24)]
+    sys.setswitchinterval(1e-7)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    assert not any(thread.is_alive() for thread in threads)
+    assert not turns.turn.locked()

@@ -59,26 +59,23 @@ class Turns:
 
     def wait(self, request: Request) -> None:
         """Until it is done, or this thread's turn to do it; Ctrl-C has to wait too, or the turn would be lost."""
-        request.leads, request.next = False, None
+        request.leads, request.next, interrupt = False, None, None
         request.signal = threading.Lock()
         request.signal.acquire()
         self.waiting.append(request)
         if self.turn.acquire(False):  # whoever had the turn was gone before it saw this request
+            request.leads = True
+        else:
+            interrupt = acquire(request.signal)
+        if request.next is not None:
+            request.next.signal.release()
+        if request.leads:
             self.lead([])
-            return
-        try:
-            request.signal.acquire()
-        except BaseException:
-            request.signal.acquire()
-            raise
-        finally:
-            if request.next is not None:
-                request.next.signal.release()
-            if request.leads:
-                self.lead([])
+        if interrupt is not None:
+            raise interrupt
 
     def lead(self, batch: list[Request]) -> None:
-        """Do that and what is waiting, pass the turn on, wake the others."""
+        """Do that and what is waiting, wake the others, pass the turn on."""
         while True:
             own = len(batch)
             if self.waiting:
@@ -87,17 +84,28 @@ class Turns:
                 if batch:
                     self.work(batch)
             finally:
+                if len(batch) > own:
+                    wake([one for one in batch[own:] if not one.leads])
                 first = self.waiting[0] if self.waiting else None
                 if first is not None:
                     first.leads = True
                     first.signal.release()
                 else:
                     self.turn.release()
-                if len(batch) > own:
-                    wake([one for one in batch[own:] if not one.leads])
             if first is not None or not self.waiting or not self.turn.acquire(False):
                 return
             batch = []
+
+
+def acquire(lock: threading.Lock) -> BaseException | None:
+    """Get a lock, however often that is interrupted; what it was interrupted by."""
+    interrupt = None
+    while True:
+        try:
+            lock.acquire()
+            return interrupt
+        except BaseException as reason:
+            interrupt = reason
 
 
 def wake(requests: list[Request]) -> None:
