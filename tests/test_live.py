@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -357,16 +359,7 @@ def test_what_threads_ask_for_at_once_is_all_done(address: str) -> None:
         assert scheduler.rebuild()
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # from JAX, where other tests have trained with it
-def test_a_forked_process_goes_on_by_itself(durable: str) -> None:
-    with Scheduler(durable) as scheduler:
-        run_some(scheduler, 3)
-        child = os.fork()
-        if child == 0:
-            run_some(scheduler, 3)
-            os._exit(0 if scheduler.rebuild() else 1)
-        run_some(scheduler, 3)
-        assert os.waitpid(child, 0)[1] == 0
-        assert scheduler.summary().reports == 9
-        assert scheduler.rebuild()
+def test_forked_processes_go_on_by_themselves(durable: str) -> None:
+    program = [sys.executable, str(Path(__file__).with_name("forks.py")), durable]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "good\n"), ended.stderr

@@ -109,19 +109,19 @@ def test_a_bad_task_changes_nothing(address: str, kind: Any, options: Any, words
 def test_names_that_never_come_again_are_refused_before_memory_ends(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worthwhile.live.mirror.MOST_CELLS", 12)
+    monkeypatch.setattr("worthwhile.live.mirror.MOST_CELLS", 64)
+    many = list(range(1, 9))
     with Scheduler(address) as scheduler:
-        scheduler.decide("a", [1, 2, 3]).report(1.0, 1.0)
-        scheduler.announce(["b", "c"], [4])
-        for kind, options in (("d", [1]), ("a", [4, 5])):
-            with pytest.raises(
-                BadTask, match=r"knows 3 kinds and 4 options already, and kinds × options may be 12; use"
-            ):
+        scheduler.decide("a", many[:7]).report(1.0, 1.0)
+        scheduler.announce("bcdefgh", [8])
+        for kind, options in (("i", [1]), ("a", [8, 9])):
+            with pytest.raises(BadTask, match=r"knows 8 kinds and 8 options already, and kinds × .* may be 64; use"):
                 scheduler.decide(kind, options)
-        with pytest.raises(BadTask):
-            scheduler.announce(["d"])
-        scheduler.decide("c", [1, 2, 3, 4]).report(1.0, 1.0)
-        assert len(scheduler.summary().kinds) == 3
+        for kinds, options in ((["i"], []), (["a", "i"], [1]), (["a"], [1, 9])):
+            with pytest.raises(BadTask):
+                scheduler.announce(kinds, options)
+        scheduler.decide("c", many).report(1.0, 1.0)
+        assert len(scheduler.summary().kinds) == 8
         assert scheduler.rebuild()
 
 
@@ -316,3 +316,38 @@ def test_settings_are_plain_text(sqlite: str) -> None:
         header = tx.open("default")
         assert header is not None
         assert json.loads(tx.settings(header.id)) == {"policy": 1, "overhead": 1.5, "retired": [["x", '"long"']]}
+
+
+def test_history_never_touches_what_was_decided_here(address: str, tmp_path: Path) -> None:
+    def table(*rows: tuple[str, str, str]) -> Path:
+        lines = ["task_type,item_id,option,reward,cost,observed,option_json"]
+        lines += [f"{kind},{item},{option},1.0,2.0,false,{option}" for kind, item, option in rows]
+        path = tmp_path / "old.csv"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+
+    with Scheduler(address) as scheduler:
+        task = scheduler.decide("x", [1, 2], key="old:7")
+        before = scheduler.summary()
+        with pytest.raises(BadTask, match=r"key 'old:7' belongs to task 1, which was decided here"):
+            scheduler.load(table(("x", "5", "1"), ("x", "7", "9")))
+        with pytest.raises(BadTask, match=r"key 'old:5' is of a task of kind 'x', now of kind 'y'"):
+            scheduler.load(table(("x", "5", "1"), ("y", "5", "2")))
+        assert scheduler.summary() == before
+        assert scheduler.load(table(("x", "5", "1"))) == 1
+        with pytest.raises(BadTask, match=r"kind 'x', now of kind 'y'"):
+            scheduler.load(table(("y", "5", "1")))
+        task.report(1.0, 1.0)
+        assert scheduler.summary().reports == 2
+        assert scheduler.rebuild()
+
+
+def test_a_log_that_lost_its_end_still_opens(sqlite: str) -> None:
+    with Scheduler(sqlite) as scheduler:
+        for _ in range(3):
+            scheduler.decide("x", OPTIONS).report(1.0, 1.0)
+    execute(sqlite, "update schedulers set reports = 5000")
+    with Scheduler(sqlite) as scheduler:
+        assert "entries 4 to 5000 are missing from the log" in scheduler.summary().set_aside[0].why
+        scheduler.decide("x", OPTIONS).report(1.0, 1.0)
+        assert scheduler.summary().reports == 4

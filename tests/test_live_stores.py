@@ -57,7 +57,7 @@ class Open(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lock: Any = threading.Semaphore(2)
+        self.in_use: Any = threading.Semaphore(2)
 
     def open(self, name: str) -> Any:
         header = super().open(name)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -316,7 +317,7 @@ def test_what_cannot_work_is_refused_at_once() -> None:
 
 
 def test_a_process_pool_does_the_same() -> None:
-    with ProcessPoolExecutor(2) as executor, Scheduler() as scheduler:
+    with ProcessPoolExecutor(2, get_context("spawn")) as executor, Scheduler() as scheduler:
         assert work(scheduler, arrivals(6), work_tasks.double, executor=executor).reported == 6
 
 

@@ -25,7 +25,7 @@ from worthwhile.live.names import Option, check_text, not_negative, option_text
 from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
 from worthwhile.live.turns import Request, Turns
 from worthwhile.policies import DEFAULT, Policy, check_parameters
-from worthwhile.stores import Store, open_store, without_password
+from worthwhile.stores import open_store, without_password
 from worthwhile.stores.base import LogRow, NameRow, Snapshot, TaskRow
 from worthwhile.task import Task
 
@@ -33,7 +33,6 @@ LEASE = 3600.0  # seconds
 LOADED_AT_ONCE = 1000  # rows of a file
 WORTH_SAVING = 1000  # entries of the log
 IN_USE: WeakSet[Scheduler] = WeakSet()
-ABANDONED: list[Store] = []  # a forked process must not even close what its parent uses
 
 
 class Scheduler:
@@ -64,7 +63,7 @@ class Scheduler:
         self.store = open_store(url, create)
         self.mirror: Mirror | None = None  # what is needed comes from the store
         self.early: Snapshot | None = None  # what the latest explanation was based on
-        self.forked, self.turns = False, Turns(self.work)
+        self.turns = Turns(self.work)
         IN_USE.add(self)
         try:
             self.find_or_create(policy, overhead, seed, create)
@@ -132,8 +131,6 @@ class Scheduler:
     def work(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
         try:
-            if self.forked:
-                self.store, self.forked = open_store(self.url), False
             ready = False
             while not ready:
                 with self.store.transaction() as tx:
@@ -142,6 +139,7 @@ class Scheduler:
                         raise StoreError(f"scheduler {self.name!r} is no longer in its store")
                     if mirror is None or header.reports < mirror.fold.position:
                         mirror = self.mirror = Mirror(header, self.engine, self.in_hand)
+                        self.early = None
                     ready = mirror.read(tx, header)
                     if ready:
                         Batch(mirror, tx, header, requests).run()
@@ -297,12 +295,11 @@ class Scheduler:
 
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""
-        if not self.forked:
-            try:
-                if self.mirror is not None and self.mirror.fold.position - self.mirror.saved >= WORTH_SAVING:
-                    self.ask(Batch.save_snapshot)
-            finally:
-                self.store.close()
+        try:
+            if self.mirror is not None and self.mirror.fold.position - self.mirror.saved >= WORTH_SAVING:
+                self.ask(Batch.save_snapshot)
+        finally:
+            self.store.close()
 
     def __enter__(self) -> Scheduler:
         return self
@@ -311,15 +308,14 @@ class Scheduler:
         self.close()
 
 
-def leave_to_parent() -> None:
-    """A forked process lets go of every store; what it uses, it will open itself."""
-    for scheduler in IN_USE:
-        ABANDONED.append(scheduler.store)
-        scheduler.forked, scheduler.mirror, scheduler.turns = True, None, Turns(scheduler.work)
+def begin_anew_in_child() -> None:
+    """After a fork: other threads, in the middle of their turns, are not there any more."""
+    for scheduler in list(IN_USE):
+        scheduler.mirror, scheduler.turns = None, Turns(scheduler.work)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=leave_to_parent)
+    os.register_at_fork(after_in_child=begin_anew_in_child)
 
 
 def reporting(id: str | int, reward: float | None, cost: float | None) -> Request:

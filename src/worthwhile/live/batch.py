@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadTask, BrokenRule, Error, UnknownTask
+from worthwhile.errors import (
+    AlreadyCancelled,
+    AlreadyReported,
+    BadFeedback,
+    BadTask,
+    BrokenRule,
+    Error,
+    StoreError,
+    UnknownTask,
+)
 from worthwhile.live.engines import Judged, Offer
 from worthwhile.live.mirror import Mirror
 from worthwhile.live.names import feedback, option_text
@@ -41,6 +50,8 @@ class Batch:
             try:
                 request.answer = request.action(self)
                 request.reason = None
+            except StoreError:
+                raise
             except Error as reason:
                 request.reason = reason
         mirror = self.mirror
@@ -287,7 +298,13 @@ class Batch:
             self.update(row._replace(cancelled=1))
 
     def announce(self, kinds: Sequence[str], options: Sequence[str]) -> None:
-        """Give names their numbers."""
+        """Give names their numbers: all of them or, if there is no room, none."""
+        self.mirror.check_room(
+            *(
+                len(set(texts) - names.keys())
+                for texts, names in ((kinds, self.mirror.kinds.number), (options, self.mirror.options.number))
+            )
+        )
         for role, texts in (("kind", kinds), ("option", options)):
             for text in texts:
                 self.mirror.name(role, text)

@@ -109,6 +109,7 @@ class Compiled:
 
     def __init__(self, policy: Policy, key: int) -> None:
         self.policy, self.key = policy, key
+        self.holder: Any = None
         methods = {name: getattr(type(policy), name) for name in ("choose", "judge", "learn", "observe")}
         parts = {f"policy_{name}": method for name, method in methods.items()}
         number, value, numbers = 0, 0.0, np.zeros(1, np.uint32)
@@ -130,7 +131,10 @@ class Compiled:
     def bind(self, state: Any) -> None:
         from worthwhile.live.holding import Holder
 
-        self.holder = Holder(self.policy, state)
+        holder = Holder(self.policy, state)
+        if self.holder is not None and types_of(holder) != types_of(self.holder):
+            raise CannotCompile(f"{type(self.policy).__name__} has states of several types; use engine='python'")
+        self.holder = holder
 
     def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
         made: Judged = self.choosing(self.holder, offer.kind, offer.array, pending, self.key, task)
@@ -158,9 +162,14 @@ class Compiled:
 
 def entry_point(function: Any, arguments: tuple[Any, ...]) -> Any:
     """The machine code for arguments of these types."""
+    return function.compile(types_of(*arguments))
+
+
+def types_of(*values: Any) -> tuple[Any, ...]:
+    """What they are to numba."""
     from numba import typeof
 
-    return function.compile(tuple(map(typeof, arguments)))
+    return tuple(map(typeof, values))
 
 
 def try_all(engine: Engine) -> None:

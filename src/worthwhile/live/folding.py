@@ -76,8 +76,12 @@ class Fold:
         """Room for so many kinds and options."""
         self.kinds, self.options = kinds, options
         if kinds > self.size.kinds or options > self.size.options:
-            self.size = Size(doubled(self.size.kinds, kinds), doubled(self.size.options, options))
+            self.size = self.room_for(kinds, options)
             self.put(states.grow(self, self.state, *self.size))
+
+    def room_for(self, kinds: int, options: int) -> Size:
+        """How large the state will be."""
+        return Size(doubled(self.size.kinds, kinds), doubled(self.size.options, options))
 
     def take(self, rows: Iterable[LogRow]) -> None:
         """Learn from the next entries of the log; what cannot be learned from is set aside."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from worthwhile.environments.replay import as_table, read_columns
-from worthwhile.errors import BadParameter, BadTable, Error, MissingExtra
+from worthwhile.errors import BadParameter, BadTable, BadTask, Error, MissingExtra
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import fault
 from worthwhile.live.mirror import Mirror
@@ -95,6 +95,8 @@ def take_in(batch: Batch, rows: Sequence[Recorded]) -> int:
     """History from elsewhere, what is there already left out; how many rows were new."""
     mirror, before = batch.mirror, len(batch.entries)
     batch.learn_of(batch.tx.keyed(mirror.id, list({one.key for one in rows})))
+    check(batch, rows)
+    batch.announce([one.kind for one in rows], [one.option for one in rows])
     for one in rows:
         kind, option = mirror.name("kind", one.kind), mirror.name("option", one.option)
         row = batch.keys.get(one.key) or batch.add(task_of(one, kind, option, batch))
@@ -104,6 +106,18 @@ def take_in(batch: Batch, rows: Sequence[Recorded]) -> int:
             row = row._replace(option=option, overhead=one.overhead, reward=one.reward, cost=one.cost, cancelled=0)
             batch.update(row._replace(report=batch.enter(row, OWN, option, one.reward, one.cost)))
     return len(batch.entries) - before
+
+
+def check(batch: Batch, rows: Sequence[Recorded]) -> None:
+    """Refuse rows under the key of a task that was decided here, or of a task of another kind."""
+    kinds: dict[str, str] = {}
+    for one in rows:
+        row = batch.keys.get(one.key)
+        if row is not None and row.policy != NO_POLICY:
+            raise BadTask(f"key {one.key!r} belongs to task {row.task}, which was decided here; use other keys")
+        kind = kinds.setdefault(one.key, one.kind if row is None else batch.mirror.kinds.texts[row.kind])
+        if kind != one.kind:
+            raise BadTask(f"key {one.key!r} is of a task of kind {kind!r}, now of kind {one.kind!r}; use other keys")
 
 
 def task_of(one: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:

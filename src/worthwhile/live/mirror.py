@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from worthwhile.errors import BadTask
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 PORTION = 10_000  # entries of the log read at once
 SOON = 500  # entries that are learned from while others wait
-MOST_CELLS = 10_000_000  # kinds × options; each takes about a hundred bytes
+MOST_CELLS = 1 << 24  # kinds × options, as there is room for them; each takes about a hundred bytes
 MOST_OFFERS = 10_000  # lists of options that are remembered
 
 
@@ -72,7 +73,7 @@ class Mirror:
         behind = header.reports - self.fold.position
         if behind > 0:
             self.backlog = tx.reports(self.id, self.fold.position, PORTION)
-            if behind > SOON:
+            if behind > SOON and self.backlog:
                 return False
             self.fold_backlog(header.reports)
         return True
@@ -129,10 +130,11 @@ class Mirror:
     def check_room(self, kinds: int, options: int) -> None:
         """Refuse so many new names if what is learned about them would be too large for memory."""
         known = len(self.kinds.texts), len(self.options.texts)
-        if (kinds or options) and (known[0] + kinds) * (known[1] + options) > MOST_CELLS:
+        if (kinds or options) and prod(self.fold.room_for(known[0] + kinds, known[1] + options)) > MOST_CELLS:
             has = f"this scheduler knows {known[0]:,} kinds and {known[1]:,} options already"
             remedy = "use names that come again, or several schedulers"
-            raise BadTask(f"{has}, and kinds × options may be {MOST_CELLS:,}; {remedy}")
+            most = f"kinds × options, each rounded up to a power of two, may be {MOST_CELLS:,}"
+            raise BadTask(f"{has}, and {most}; {remedy}")
 
     def offer(self, kind: str, options: Sequence[Any]) -> Offer:
         """The options on offer that are not retired; remembered, because most offers come again."""

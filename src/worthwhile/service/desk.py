@@ -156,13 +156,18 @@ class Desks:
                 raise Overloaded(f"{len(self.working)} others are waiting for such answers; try again")
             loop = asyncio.get_running_loop()
             self.working[what] = loop.run_in_executor(self.workers, work, *given)
-            self.working[what].add_done_callback(lambda _: loop.call_later(KEPT, self.working.pop, what, None))
+            self.working[what].add_done_callback(lambda done: loop.call_later(KEPT, self.forget, what, done))
         task = self.working[what]
         try:
             return await self.soon(asyncio.shield(task), "still going through the log")
         finally:
             if task.done():
-                self.working.pop(what, None)
+                self.forget(what, task)
+
+    def forget(self, what: Hashable, task: asyncio.Future[Any]) -> None:
+        """An answer that nobody will come back for, unless somebody is working on another one."""
+        if self.working.get(what) is task:
+            del self.working[what]
 
     async def in_thread(self, pool: ThreadPoolExecutor, work: Callable[..., Found], *given: Any) -> Found:
         return await self.soon(asyncio.get_running_loop().run_in_executor(pool, work, *given))

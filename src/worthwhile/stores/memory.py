@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+from worthwhile.errors import StoreError
 from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
+from worthwhile.stores.forking import Forkable
 
 
 class Kept:
@@ -25,29 +26,40 @@ class Kept:
         self.snapshot: Snapshot | None = None
 
 
-class MemoryStore:
+class MemoryStore(Forkable):
     """Store and transaction in one: a lock, and a way back for every change."""
 
     def __init__(self) -> None:
+        super().__init__()
+        self.elsewhere = False
         self.by_name: dict[str, Kept] = {}
         self.by_id: list[Kept] = []
         self.kept_tokens: dict[str, TokenRow] = {}
-        self.lock = threading.Lock()
         self.undo: list[tuple[Any, ...]] = []  # functions and what they are to be called with
 
     def transaction(self) -> MemoryStore:
         return self
 
     def __enter__(self) -> MemoryStore:
-        self.lock.acquire()
+        if self.elsewhere:
+            raise StoreError(
+                "this scheduler is in the memory of the process that was forked; use a SQLite file instead"
+            )
+        self.in_use.acquire()
         return self
 
     def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
-        if reason is not None:
-            for step, *values in reversed(self.undo):
-                step(*values)
-        self.undo.clear()
-        self.lock.release()
+        try:
+            if reason is not None:
+                for step, *values in reversed(self.undo):
+                    step(*values)
+        finally:
+            self.undo.clear()
+            self.in_use.release()
+
+    def begin_anew(self) -> None:
+        super().begin_anew()
+        self.elsewhere = True
 
     def close(self) -> None:
         pass
@@ -178,11 +190,12 @@ def take_back(
     """Undo `add`."""
     del kept.names[names:], kept.log[log:]
     for row in tasks:
-        del kept.tasks[row.task]
+        kept.tasks.pop(row.task, None)
         kept.keys.pop(row.key or "", None)
         kept.running.get(row.kind, {}).pop(row.task, None)
     for row in before:
         put(kept, row)
     for entry in reports:
-        if entry.observed != OWN:
-            kept.observed[entry.task].pop()
+        seen = kept.observed.get(entry.task, [])
+        if entry in seen:
+            seen.remove(entry)

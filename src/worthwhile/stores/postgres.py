@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from worthwhile.errors import MissingExtra, StoreError
+from worthwhile.stores.forking import Forkable
 from worthwhile.stores.schema import prepare, without_password
 from worthwhile.stores.sql import SqlTransaction
 
@@ -27,15 +28,17 @@ WORDS = {"identity": "bigint generated always as identity primary key", "bytes":
 INSTALLING = 0x776F727468  # the advisory lock of whoever creates or migrates the tables
 
 
-class PostgresStore(SqlTransaction):
+class PostgresStore(SqlTransaction, Forkable):
     """Store and transaction in one."""
 
     OPEN = """select id, key, generation, names, tasks, reports,
       extract(epoch from clock_timestamp())::double precision from schedulers where name = ? for update"""
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self.url = url
         self.where = without_password(url)
+        self.closed = False
         with explained(self.where):
             self.connection = connect(url, patience=0.0)
             try:
@@ -43,7 +46,7 @@ class PostgresStore(SqlTransaction):
                     self.run(f"select pg_advisory_xact_lock({INSTALLING})")
                     prepare(self.version(), self.run, WORDS, self.where)
             except BaseException:
-                self.connection.close()
+                self.close()
                 raise
 
     def version(self) -> int | None:
@@ -54,7 +57,9 @@ class PostgresStore(SqlTransaction):
 
     @contextmanager
     def transaction(self) -> Iterator[PostgresStore]:
-        with explained(self.where):
+        with self.in_use, explained(self.where):
+            if self.closed:
+                raise StoreError(f"{self.where} was closed; open it again")
             if self.is_gone():
                 self.connection.close()
                 self.connection = connect(self.url, PATIENCE)
@@ -85,8 +90,13 @@ class PostgresStore(SqlTransaction):
         else:
             self.connection.cursor().executemany(in_psycopg(sql), rows)
 
-    def close(self) -> None:
+    def hang_up(self) -> None:
         self.connection.close()
+
+    def close(self) -> None:
+        with self.in_use:
+            self.closed = True
+            self.hang_up()
 
 
 def readable(number: int) -> bool:

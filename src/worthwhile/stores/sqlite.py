@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 
 from worthwhile.errors import StoreError
+from worthwhile.stores.forking import Forkable
 from worthwhile.stores.schema import prepare
 from worthwhile.stores.sql import SqlTransaction
 
@@ -24,27 +25,37 @@ WORDS = {"identity": "integer primary key", "bytes": "blob"}
 NO_DATABASE = "is damaged, or no SQLite database; it was left as it is: restore a backup, or name another file"
 
 
-class SqliteStore(SqlTransaction):
+class SqliteStore(SqlTransaction, Forkable):
     """Store and transaction in one. `full` survives a power cut, `normal` only the end of the process."""
 
     OPEN = """select id, key, generation, names, tasks, reports, unixepoch('subsec') from schedulers where name = ?"""
 
     def __init__(self, path: str | Path, synchronous: str = "full", create: bool = True) -> None:
-        self.path = Path(path)
+        super().__init__()
+        self.path, self.synchronous = Path(path), synchronous
+        self.file = str(self.path.absolute())  # the folder may change
         if not create and not self.path.is_file():
             raise StoreError(f"no store at {str(path)!r}; name the file that a scheduler uses")
+        self.closed = False
         with explained(self.path):
-            self.connection = apsw.Connection(str(path))
+            self.connection: apsw.Connection | None = None
             try:
-                self.connection.set_busy_handler(wait_briefly())
-                self.version()  # of something else? Then not even its journal mode is changed
-                self.run("pragma journal_mode = wal")
-                self.run(f"pragma synchronous = {synchronous}")
+                self.connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
                 with self.transaction():
                     prepare(self.version(), self.run, WORDS, str(path))
             except BaseException:
-                self.connection.close()
+                self.close()
                 raise
+
+    def connect(self, flags: int = apsw.SQLITE_OPEN_READWRITE) -> None:
+        """Open the file; after a fork, which ends every connection, it is there already."""
+        if self.closed:
+            raise StoreError(f"{self.path} was closed; open it again")
+        self.connection = apsw.Connection(self.file, flags)
+        self.connection.set_busy_handler(wait_briefly())
+        self.version()  # of something else? Then not even its journal mode is changed
+        self.run("pragma journal_mode = wal")
+        self.run(f"pragma synchronous = {self.synchronous}")
 
     def version(self) -> int | None:
         """The schema version; None if the file is empty."""
@@ -57,27 +68,43 @@ class SqliteStore(SqlTransaction):
 
     @contextmanager
     def transaction(self) -> Iterator[SqliteStore]:
-        with explained(self.path):
+        with self.in_use, explained(self.path):
+            if self.connection is None:
+                self.connect()
             self.run("begin immediate")
             try:
                 yield self
                 self.run("commit")
             except BaseException:
-                if self.connection.in_transaction:
+                if self.connection is not None and self.connection.in_transaction:
                     self.run("rollback")
                 raise
 
+    @property
+    def open_connection(self) -> apsw.Connection:
+        """The one that this transaction uses."""
+        if self.connection is None:
+            raise StoreError(f"{self.path}: the process was forked in the middle of this; nothing was stored")
+        return self.connection
+
     def run(self, sql: str) -> None:
-        self.connection.execute(sql).fetchall()
+        self.open_connection.execute(sql).fetchall()
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, values).fetchall()
+        return self.open_connection.execute(sql, values).fetchall()
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.connection.executemany(sql, rows).fetchall()
+        self.open_connection.executemany(sql, rows).fetchall()
+
+    def hang_up(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
 
     def close(self) -> None:
-        self.connection.close()
+        with self.in_use:
+            self.closed = True
+            self.hang_up()
 
 
 def wait_briefly() -> Any:
