@@ -190,7 +190,7 @@ def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argp
     store, out = folder / "tasks.db", sys.stderr if arguments.json else sys.stdout
     with (
         Scheduler(str(store), policy=arguments.policy) as scheduler,
-        alone(folder, View(scheduler, arguments.tasks, out), out),
+        alone(folder, partial(print, file=out), (other := View(scheduler, arguments.tasks, out)).draw, other.every),
         dashboard(store, arguments.port, out) if arguments.dashboard else nullcontext(),
         executor_on(arguments.on, arguments.address, arguments.slots) as executor,
     ):
@@ -199,6 +199,9 @@ def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argp
         done = work(scheduler, tasks, run, executor=executor, after=view)
         view.draw()
         scheduler.export(folder / "outcomes.csv")
+    if not done.reported + done.skipped:  # interrupted before the first, or none was asked for
+        show(asdict(done), done_text(done), arguments.json)
+        return INTERRUPTED if done.interrupted else 0
     found = compare(folder / "outcomes.csv")
     text, saved = save_comparison(found, done_text(done), folder)
     facts = {**asdict(done), "achieved": float(found.so_far[-1]), "rules": dict(found.rules), "saved": saved}

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 import apsw
 
-from worthwhile.training.view import View
-
 
 @contextmanager
-def alone(folder: Path, view: View, out: TextIO) -> Iterator[None]:
+def alone(
+    folder: Path, tell: Callable[[str], object], show: Callable[[], object] = lambda: None, every: float = 0.5
+) -> Iterator[None]:
     """Hold the folder's lock, which ends with the process; shows what the other run does until it is free."""
     lock = apsw.Connection(str(folder / "lock.db"))
     try:
         if not taken(lock):
-            out.write(f"another run is at work in {folder}; this one waits for it, then goes on\n")
-            view.draw()
+            tell(f"another run is at work in {folder}; this one waits for it, then goes on")
+            show()
             while not taken(lock):
-                time.sleep(view.every)
-                view.draw()
+                time.sleep(every)
+                show()
         yield
     finally:
         lock.close()

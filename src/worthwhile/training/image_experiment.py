@@ -23,6 +23,7 @@ from worthwhile.problem import Problem
 from worthwhile.scheduler import Scheduler
 from worthwhile.state import Floats
 from worthwhile.training import image_report, images, networks
+from worthwhile.training.alone import alone
 from worthwhile.training.image_pilot import Tell, pilot
 from worthwhile.training.image_pilot import words as setting_words
 from worthwhile.training.image_tasks import TASKS, Order, Setting, train
@@ -58,7 +59,8 @@ def run(arguments: argparse.Namespace, show: Any) -> int:
     tell = partial(print, file=sys.stderr if arguments.json else sys.stdout, flush=True)
     plan = plan_from(arguments)
     look_at(plan, tell)
-    with executor_on(arguments.on, arguments.address, arguments.slots or 1) as executor:
+    plan.out.mkdir(parents=True, exist_ok=True)
+    with alone(plan.out, tell), executor_on(arguments.on, arguments.address, arguments.slots or 1) as executor:
         table = pilot(plan.out, plan.tasks, plan.pilot, plan.setting, executor, tell)
         replayed = replay(table, plan)
         tell(f"replayed: {plan.out / 'replayed'}")
