@@ -93,11 +93,14 @@ def lost(problem: Problem, workers: int, tasks: int, seed: int) -> float:
 def in_flight(report: Report, tasks: int, seeds: int) -> None:
     """Eight at once against one at a time."""
     problem = seven_kinds()
-    one, eight = (np.mean([lost(problem, workers, tasks, seed) for seed in range(seeds)]) for workers in (1, 8))
-    whole = tasks * solve(problem).reward
-    report.note(f"lost with one in flight, {tasks:,} tasks × {seeds}", f"{one / whole:.2%}")
-    report.note("lost with eight in flight", f"{eight / whole:.2%}")
-    report.at_most("eight in flight / one", eight / one, 1.2, "×")
+    runs = [np.array([lost(problem, workers, tasks, seed) for seed in range(seeds)]) for workers in (1, 8)]
+    runs = [run / (tasks * solve(problem).reward) for run in runs]
+    (one, eight), errors = (run.mean() for run in runs), [run.std(ddof=1) / np.sqrt(seeds) for run in runs]
+    report.note(f"lost with one in flight, {tasks:,} tasks × {seeds}", f"{one:.3%} ± {errors[0]:.3%}")
+    report.note("lost with eight in flight", f"{eight:.3%} ± {errors[1]:.3%}")
+    ratio = eight / one
+    error = ratio * np.hypot(errors[0] / one, errors[1] / eight)
+    report.judge("eight in flight / one", f"{ratio:.2f} ± {error:.2f} ×", "≤ 1.2 ×", bool(ratio <= 1.2))
 
 
 def main() -> int:
@@ -109,7 +112,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         overhead(report, Path(folder), 20, 5 if quick else 60)
         throughput(report, Path(folder), 8 if quick else 64, 0.05, 20 if quick else 60)
-    in_flight(report, 500 if quick else 2000, 3 if quick else 20)
+    in_flight(report, 500 if quick else 2000, 3 if quick else 100)
     missed = report.close()
     return 0 if arguments.no_fail else int(missed > 0)
 
