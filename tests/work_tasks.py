@@ -59,9 +59,10 @@ def written_down(kind: str, option: Any, payload: Any) -> float:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits to be collected does not."""
+    """Whether a process runs; one that has ended, with all its threads, and waits to be collected does not."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        ended = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return not ended or len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
     except OSError:
         return False
 

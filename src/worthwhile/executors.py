@@ -179,7 +179,8 @@ class Process:
             while not self.started and self.answers(None):
                 self.pipe.recv_bytes()
                 self.started = True
-        return self.started and self.process.exitcode is None
+            return self.started and not self.pipe.poll() and self.process.exitcode is None  # it says nothing unasked
+        return False
 
     def answers(self, seconds: float | None) -> bool:
         """Whether it says something within so many seconds; `EOFError` if it ends instead."""
