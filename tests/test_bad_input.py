@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -13,7 +14,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from worthwhile import Problem, Scheduler, solve
 from worthwhile.cli import main
+from worthwhile.errors import BadParameter, BadProblem, BadTask
 
 KIND = '[[kind]]\nname = "x"\narrival = 1.0\n'
 GOOD = KIND + "options = { a = { reward = 1.0, cost = 2.0 } }\n"
@@ -347,3 +350,18 @@ def test_the_real_command_ends_with_2_and_no_traceback(tmp_path: Path, arguments
     assert (ended.returncode, ended.stdout) == (2, "")
     assert len(ended.stderr.splitlines()) == 1
     assert ended.stderr.startswith(f"worthwhile: {path}")
+
+
+@pytest.mark.parametrize("kinds", [{"a": (1, {"x": 1})}, {"a": {"x": (1, 1)}}, [1], {"a": ("b", {"x": (1, 1)})}, None])
+def test_a_problem_of_another_shape_is_refused(kinds: Any) -> None:
+    with pytest.raises(BadProblem, match=r"write \{kind: \(arrival, \{option: \(mean reward, mean cost\)\}\)\}"):
+        Problem.of(kinds)
+
+
+def test_what_is_no_problem_or_store_is_refused() -> None:
+    with pytest.raises(BadProblem, match="'seven-kinds' is no Problem; read_problem"):
+        solve("seven-kinds")  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="store 5; write sqlite:///"):
+        Scheduler(5)  # type: ignore[arg-type]
+    with pytest.raises(BadTask, match="options = 5; give a list of options"):
+        Scheduler().decide("a", 5)  # type: ignore[arg-type]

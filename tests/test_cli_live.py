@@ -179,3 +179,22 @@ def test_rebuild_says_when_the_state_is_not_what_the_log_gives(
         scheduler.ask(lambda batch: batch.save_snapshot())
     assert main(["rebuild", durable, "--check"]) == 1
     assert "NOT what the scheduler knows" in capsys.readouterr().out
+
+
+def test_a_report_may_be_a_small_negative_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = str(tmp_path / "tasks.db")
+    with Scheduler(tmp_path / "tasks.db") as scheduler:
+        id = scheduler.decide("x", [1]).id
+    assert main(["report", store, id, "--reward", "-3e-2", "--cost", "2"]) == 0
+    with Scheduler(store) as scheduler:
+        assert scheduler.summary().reward == -0.03
+
+
+def test_names_cannot_play_with_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Scheduler(tmp_path / "tasks.db") as scheduler:
+        scheduler.decide("we\nath\x1b[31mer", ["red\x1b[31m"]).report(1.0, 1.0)
+    for command in ("status", "tasks"):
+        assert main([command, str(tmp_path / "tasks.db")]) == 0
+        shown = capsys.readouterr().out
+        assert "\x1b" not in shown
+        assert r"we\nath\x1b[31mer" in shown

@@ -96,3 +96,51 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(folder: Path) -> None
 def reports() -> int:
     with Scheduler("tasks.db") as scheduler:
         return scheduler.summary().reports
+
+
+def test_why_tasks_failed_is_said_once_and_it_matters_if_all_did(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "bad.jsonl").write_text(lines(3, payload="text") + lines(1, kind="y", payload=None))
+    words = ["work", "jobs_of_a_test:sleep", "--store", "bad.db", "--slots", "1", "--tasks", "bad.jsonl"]
+    assert main(words) == 1
+    said = capsys.readouterr()
+    assert said.err.count("reward = 'text'; it must be a number") == 1
+    assert "task 4 (y, 0.01) failed" in said.err
+    assert "4 tasks done, 4 of them failed" in said.out
+
+
+@pytest.mark.parametrize(
+    ("function", "text", "complaint"),
+    [
+        ("jobs_of_a_test:number", "", "'jobs_of_a_test:number' is 3; name a function"),
+        ("jobs_of_a_test:later", "", "name a function that is not async"),
+        ("broken_of_a_test:f", "", "ZeroDivisionError: division by zero"),
+        ("jobs_of_a_test:sleep", '{"kind": "a", "options": 1}\n', "options = 1; give a list of options"),
+        ("jobs_of_a_test:sleep", '{"kind": "ä"}\n', "it is not UTF-8"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], function: str, text: str, complaint: str
+) -> None:
+    with open(folder / "jobs_of_a_test.py", "a", encoding="utf-8") as file:
+        file.write("\nnumber = 3\n\nasync def later(kind, option, payload):\n    return 1.0\n")
+    sys.modules.pop("jobs_of_a_test", None)
+    (folder / "broken_of_a_test.py").write_text("1 / 0\n")
+    (folder / "some.jsonl").write_bytes(text.encode("latin-1"))
+    assert main(["work", function, "--store", "none.db", "--slots", "1", "--tasks", "some.jsonl"]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_numbers_that_make_no_sense_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["train", "--tasks", "-3"], ["train", "--seed", "-1"], ["tasks", "x.db", "--count", "0"]):
+        assert main(words) == 2
+        assert "is below" in capsys.readouterr().err
+
+
+def test_another_seed_needs_another_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "out").mkdir()
+    with Scheduler(folder / "out" / "tasks.db") as scheduler:
+        scheduler.decide("iris", [1, 2], key="bundled 0.0")
+    assert main(["train", "--no-dashboard", "--seed", "1", "--tasks", "1", "--out", "out"]) == 2
+    assert "out has the tasks of --seed 0, not 1; name another folder" in capsys.readouterr().err

@@ -107,7 +107,7 @@ def test_the_demo_shows_its_dashboard_is_killed_and_goes_on(
 
 @pytest.mark.slow
 def test_a_second_run_waits_for_the_first_and_goes_on_when_that_is_killed(tmp_path: Path) -> None:
-    first = start(demo(40), tmp_path)
+    first = start(demo(5000), tmp_path)  # it will not end before it is killed
     assert first_line(first).startswith("dashboard: ")
     second = start(demo(40), tmp_path)
     assert first_line(second) == "another run is at work in results/demo; this one waits for it, then goes on\n"

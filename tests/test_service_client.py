@@ -373,3 +373,11 @@ def test_serve_refuses_what_would_not_work(
 ) -> None:
     assert main(["serve", "--store", store_at(tmp_path), *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://127.0.0.1", ""])
+def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
+    with pytest.raises(BadParameter, match="write http://host:port"):
+        Client(url)
+    with pytest.raises(BadParameter, match="token"):
+        Client("http://127.0.0.1:1", token="gehéim")

@@ -357,3 +357,16 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         scheduler.ask_all([third])
         assert isinstance(third.reason, AlreadyReported)
         assert sum(one.observed for kind in scheduler.summary().kinds for one in kind.options) == 1
+
+
+def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "unguarded.py"
+    script.write_text(
+        "from worthwhile import LocalExecutor, Scheduler, work\n"
+        "def f(kind, option, payload):\n    return 1.0\n"
+        "with Scheduler() as scheduler, LocalExecutor(slots=1) as executor:\n"
+        "    work(scheduler, [('a', [1])] * 3, f, executor=executor)\n"
+    )
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert "if __name__ == '__main__':" in ended.stderr.splitlines()[-1]

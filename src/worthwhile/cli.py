@@ -310,7 +310,10 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more when it ends
         return NOBODY_READS
-    except OSError as reason:  # the answer cannot be printed: a full disk
-        say(f"cannot write the answer: {reason}")
+    except OSError as reason:
+        if reason.filename is not None:
+            say(f"{reason.filename}: {reason.strerror}")
+            return 2
+        say(f"cannot write the answer: {reason}")  # a full disk
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from worthwhile.environments import replay
 from worthwhile.errors import BadParameter, Error, MissingExtra
@@ -20,7 +21,11 @@ READABLE = (*TABLE_FORMATS, ".jsonl")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are errors like all others: one line."""
+    """A parser whose complaints are errors like all others: one line. −1e-3 is a number to it, not an option."""
+
+    def __init__(self, *values: Any, **settings: Any) -> None:
+        super().__init__(*values, **settings)
+        self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$", re.IGNORECASE)
 
     def error(self, message: str) -> NoReturn:
         raise BadParameter(f"{message} (see {self.prog} --help)")
@@ -35,6 +40,22 @@ def whole(text: str) -> int:
     if number != number // 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(number)
+
+
+def count(text: str) -> int:
+    """A whole number, 0 or more."""
+    number = whole(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
+    return number
+
+
+def positive(text: str) -> int:
+    """A whole number, 1 or more."""
+    number = whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is below 1")
+    return number
 
 
 def delay(text: str) -> int | tuple[int, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from worthwhile import reports_live
-from worthwhile.cli_arguments import check_target, whole
+from worthwhile.cli_arguments import check_target, positive
 from worthwhile.live.history import FORMATS, as_option
 from worthwhile.scheduler import Scheduler
 
@@ -82,7 +82,7 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
 
     add("status", "how a live scheduler stands", STATUS, run_status)
     one = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
-    one.add_argument("--count", type=whole, default=20, metavar="N", help="(20)")
+    one.add_argument("--count", type=positive, default=20, metavar="N", help="(20)")
     one = add("explain", "why a task got its option", EXPLAIN, run_explain)
     one.add_argument("id", metavar="ID")
     one = add("export", "the log as a table", EXPORT, run_export)

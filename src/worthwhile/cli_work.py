@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import sys
@@ -15,17 +16,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from worthwhile.cli_arguments import whole
+from worthwhile.cli_arguments import count, whole
 from worthwhile.cli_live import STORE, Show
 from worthwhile.clusters import PLACES, executor_on
 from worthwhile.errors import BadParameter, BadTask
 from worthwhile.measuring import Meter
 from worthwhile.reports import digits
+from worthwhile.reports_live import shown
 from worthwhile.scheduler import Scheduler
-from worthwhile.worker import Arrival, Worked, work
+from worthwhile.worker import Arrival, Finished, Worked, work
 
 METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}
 INTERRUPTED = 130  # 128 + SIGINT
+MOST_REASONS = 10  # of failures
 WORK = """\
 Calls run(kind, option, payload) for every task, in other processes, and reports what it returns: a reward, or a
 worthwhile.Outcome. Tasks are JSON, one per line: {"kind": "weather", "options": [1, 5], "payload": null, "key": "a"}.
@@ -36,7 +39,8 @@ examples:
   worthwhile work jobs:train --store tasks.db --timeout 600 --slots 4 < jobs.jsonl
   worthwhile work jobs:train --store tasks.db --tasks jobs.jsonl --on dask --address tcp://scheduler:8786
 
-Ctrl-C lets running tasks end (a second one does not), the exit code is 130; the same command again goes on.
+Ctrl-C lets running tasks end (a second one does not), the exit code is 130; the same command again goes on. Why tasks
+failed is said once per reason; if none went well, the exit code is 1.
 """
 TRAIN = """\
 Trains small networks on the data that scikit-learn brings along, in other processes, and learns how many epochs are
@@ -70,8 +74,8 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
 
     one = commands.add_parser("train", help="trainings of real networks as tasks", epilog=TRAIN, **settings)
     one.add_argument("--data", default="bundled", help="bundled: what scikit-learn brings along, or a folder of images")
-    one.add_argument("--tasks", type=whole, metavar="T", help="(600; with images 100 per run)")
-    one.add_argument("--seed", type=whole, default=0, metavar="S", help="of arrivals and trainings (0)")
+    one.add_argument("--tasks", type=count, metavar="T", help="(600; with images 100 per run)")
+    one.add_argument("--seed", type=count, default=0, metavar="S", help="of arrivals and trainings (0)")
     one.add_argument("--policy", metavar="NAME", help="as for `worthwhile simulate` (the default policy)")
     one.add_argument("--out", type=Path, default=Path("results/train"), metavar="FOLDER", help="(results/train)")
     one.add_argument("--no-dashboard", dest="dashboard", action="store_false", help="in the terminal only")
@@ -119,9 +123,26 @@ def run_work(arguments: argparse.Namespace, show: Show) -> int:
             meter=meter,
             failed_reward=arguments.failed_reward,
             in_order=arguments.in_order,
+            after=Complaints(),
         )
     show(asdict(done), done_text(done), arguments.json)
-    return INTERRUPTED if done.interrupted else 0
+    if done.interrupted:
+        return INTERRUPTED
+    return int(0 < done.reported == done.failed)  # 1 if none went well
+
+
+class Complaints:
+    """Says why tasks failed, every reason once."""
+
+    def __init__(self) -> None:
+        self.said: set[str] = set()
+
+    def __call__(self, finished: Finished) -> None:
+        reason = finished.failure
+        if reason is not None and reason not in self.said and len(self.said) < MOST_REASONS:
+            self.said.add(reason)
+            task, last = finished.task, " (no more reasons are shown)" * (len(self.said) == MOST_REASONS)
+            sys.stderr.write(f"task {task.id} ({task.kind}, {shown(task.option)}) failed: {reason}{last}\n")
 
 
 def imported(path: str) -> Callable[..., Any]:
@@ -131,8 +152,10 @@ def imported(path: str) -> Callable[..., Any]:
         raise BadParameter(f"{path!r} is no import path; write MODULE:FUNCTION, for instance jobs:train")
     try:
         function: Callable[..., Any] = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as reason:
-        raise BadParameter(f"cannot import {path!r}: {reason}") from None
+    except Exception as reason:  # whatever a module may raise
+        raise BadParameter(f"cannot import {path!r}: {type(reason).__name__}: {reason}") from None
+    if not callable(function) or inspect.iscoroutinefunction(function):
+        raise BadParameter(f"{path!r} is {function!r}; name a function that is not async")
     return function
 
 
@@ -147,6 +170,8 @@ def arrivals_from(path: str) -> Iterator[Arrival]:
                 yield arrival(text, f"{path}, line {line}", f"{Path(path).name}:{line}")
     except OSError as reason:
         raise BadParameter(f"cannot read {path}: {reason.strerror}") from None
+    except UnicodeDecodeError as reason:
+        raise BadParameter(f"cannot read {path}: it is not UTF-8 ({reason.reason})") from None
 
 
 def arrival(text: str, where: str, key: str | None) -> Arrival:
@@ -162,7 +187,7 @@ def arrival(text: str, where: str, key: str | None) -> Arrival:
 def done_text(done: Worked) -> str:
     """The answer to `worthwhile work`."""
     counts = f"{done.reported:,} tasks done, {done.failed:,} of them failed, {done.skipped:,} were done before"
-    ratio = f", reward / cost = {digits(done.reward / done.cost)}" if done.cost else ""
+    ratio = f", reward / cost of this run = {digits(done.reward / done.cost)}" if done.cost else ""
     return counts + ratio + (" (interrupted: run it again to go on)" if done.interrupted else "")
 
 
@@ -176,6 +201,14 @@ def run_train(arguments: argparse.Namespace, show: Show) -> int:
     from worthwhile.training import bundled  # scikit-learn, which no other command needs
 
     return train_all(bundled.stream(arguments.tasks, arguments.seed), bundled.train, arguments, show)
+
+
+def check_seed(scheduler: Scheduler, seed: int, folder: Path) -> None:
+    """Two streams in one folder would be counted as one."""
+    for task in scheduler.latest(1):
+        before = (task.key or "").removeprefix("bundled ").partition(".")[0]
+        if before != str(seed):
+            raise BadParameter(f"{folder} has the tasks of --seed {before}, not {seed}; name another folder with --out")
 
 
 def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argparse.Namespace, show: Show) -> int:
@@ -194,6 +227,7 @@ def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argp
         dashboard(store, arguments.port, out) if arguments.dashboard else nullcontext(),
         executor_on(arguments.on, arguments.address, arguments.slots) as executor,
     ):
+        check_seed(scheduler, arguments.seed, folder)
         view = View(scheduler, arguments.tasks, out)
         view.draw()
         done = work(scheduler, tasks, run, executor=executor, after=view)

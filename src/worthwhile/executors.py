@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import suppress
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, current_process, get_context, parent_process
 from typing import Any
 
 from worthwhile.errors import BadParameter, TimedOut, WorkerLost
@@ -34,6 +34,8 @@ class LocalExecutor(Executor):
         self.slots = os.cpu_count() or 1 if slots is None else slots
         if isinstance(self.slots, bool) or not isinstance(self.slots, int) or self.slots < 1:
             raise BadParameter(f"slots = {slots!r}; it must be a whole number, at least 1")
+        if getattr(current_process(), "_inheriting", False):  # as multiprocessing itself finds out
+            raise BrokenExecutor(f"process {os.getpid()} {NO_START}")
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.lock, self.closed, self.killed = threading.Lock(), False, False
         self.processes: list[Process | None] = [None] * self.slots

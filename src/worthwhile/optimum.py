@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.errors import BadParameter
+from worthwhile.errors import BadParameter, BadProblem
 from worthwhile.problem import Problem
 from worthwhile.state import Floats
 
@@ -76,6 +76,8 @@ def solve(problem: Problem) -> Optimum:
     >>> round(best.ratio, 6), round(best.greedy_ratio, 6)
     (2.6, 2.5)
     """
+    if not isinstance(problem, Problem):
+        raise BadProblem(f"{problem!r} is no Problem; read_problem(name or file) gives one")
     offered = problem.offered
     never = np.where(offered, 0.0, -np.inf)
     reward, cost = np.where(offered, problem.reward, 0.0), np.where(offered, problem.cost, 1.0)

@@ -90,6 +90,7 @@ class Problem:
         >>> Problem.of({"x": (0.8, {"I": (3, 1)}), "y": (0.2, {"III": (3, 2), "II": (1, 1)})}).options
         ('I', 'III', 'II')
         """
+        check_shape(kinds)
         options = tuple(dict.fromkeys(option for _, row in kinds.values() for option in row))
         column = {option: position for position, option in enumerate(options)}
         reward, cost = np.full((2, len(kinds), len(options)), np.nan)
@@ -148,6 +149,18 @@ def check(problem: Problem) -> None:
         raise BadProblem(f"correlation = {problem.correlation}; it must be from −1 to 1")
     check_noise("reward", problem.reward_noise, problem.reward[offered])
     check_noise("cost", problem.cost_noise, problem.cost[offered])
+
+
+def check_shape(kinds: Any) -> None:
+    """Refuse what `Problem.of` cannot read."""
+    try:
+        for share, offered in kinds.values():
+            float(share)
+            for reward, cost in offered.values():
+                float(reward), float(cost)
+    except (AttributeError, TypeError, ValueError) as reason:
+        shape = "{kind: (arrival, {option: (mean reward, mean cost)})}"
+        raise BadProblem(f"{str(kinds)[:100]}: {reason}; write {shape}") from None
 
 
 def check_size(problem: Problem, what: str, means: Floats, least: float) -> None:

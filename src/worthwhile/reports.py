@@ -228,6 +228,7 @@ def setting(name: str, value: Any) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
     """Columns in line: numbers to the right, those in `left` to the left."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = (
         "  ".join(
@@ -237,6 +238,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int
         for row in [head, ["─" * width for width in widths], *rows]
     )
     return "\n".join(lines)
+
+
+def printable(text: str) -> str:
+    """Names come from anywhere: what would move the cursor or change colours is written out."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def titled(name: str, unit: str) -> str:

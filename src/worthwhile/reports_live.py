@@ -6,7 +6,7 @@ import json
 import time
 
 from worthwhile.live.explaining import Explanation, Judgement, Summary, TaskLine
-from worthwhile.reports import MOST_KINDS, digits, percent, table
+from worthwhile.reports import MOST_KINDS, digits, percent, printable, table
 
 
 def number(value: float | None) -> str:
@@ -15,7 +15,7 @@ def number(value: float | None) -> str:
 
 def shown(option: object) -> str:
     """An option as JSON writes it, text without its quotes."""
-    return option if isinstance(option, str) else json.dumps(option)
+    return printable(option) if isinstance(option, str) else json.dumps(option)
 
 
 def status_text(found: Summary) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from worthwhile.errors import BadParameter, StoreError, UnknownScheduler, UnknownTask
+from worthwhile.errors import BadParameter, BadTask, StoreError, UnknownScheduler, UnknownTask
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import Fold
@@ -47,7 +47,7 @@ class Scheduler:
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | Path | None = None,
         name: str = "default",
         policy: str | Policy | None = None,
         *,
@@ -57,6 +57,7 @@ class Scheduler:
         engine: str = "python",
         create: bool = True,
     ) -> None:
+        url = str(url) if isinstance(url, Path) else url
         self.url, self.name, self.engine = url, check_text("scheduler", name, BadParameter), engine
         self.lease = not_negative("lease", lease)
         self.in_hand: dict[str, Policy] = {}
@@ -167,6 +168,8 @@ class Scheduler:
             check_text("key", key)
         seconds = self.lease if lease is None else not_negative("lease", lease)
         if not isinstance(options, (list, tuple, str, bytes)):
+            if not isinstance(options, Iterable):
+                raise BadTask(f"options = {options!r}; give a list of options")
             options = list(options)
 
         def decided(batch: Batch) -> Task:

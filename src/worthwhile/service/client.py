@@ -82,6 +82,10 @@ class Client:
         self.lease = None if lease is None else not_negative("lease", lease)
         self.base = f"/v1/schedulers/{quote(name, safe='')}"
         headers = {"authorization": f"Bearer {token}"} if token else {}
+        if not url.lower().startswith(("http://", "https://")):
+            raise BadParameter(f"url {url!r}: no http:// or https:// in front; write http://host:port")
+        if not (token or "").isascii():
+            raise BadParameter("token: it has letters that no token has; `worthwhile token` makes one")
         try:
             self.http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
         except (httpx.InvalidURL, ValueError) as reason:

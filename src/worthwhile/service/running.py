@@ -46,7 +46,7 @@ def serve(url: str, host: str, port: int, engine: str, patience: float, access_l
     )
     shown = f"[{host}]" if ":" in host else host
     allow_many_files()
-    logging.getLogger(__name__).warning("http://%s:%d/", shown, listening.getsockname()[1])
+    sys.stderr.write(f"serving at http://{shown}:{listening.getsockname()[1]}/\n")
     gc.collect()
     gc.freeze()  # what is there now stays; looking through it again and again costs milliseconds
     gc.set_threshold(50_000, 20, 100)

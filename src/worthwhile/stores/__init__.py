@@ -20,6 +20,8 @@ def open_store(url: str | None = None, create: bool = True) -> Store:
     """
     if url is None or url == "memory://":
         return MemoryStore()
+    if not isinstance(url, str):
+        raise BadParameter(f"store {url!r}; {FORMS}")
     scheme, found, rest = url.partition("://")
     if found and scheme in ("postgresql", "postgres"):
         from worthwhile.stores.postgres import PostgresStore

@@ -6,6 +6,7 @@ It gives the bounds of the normalisation, and a table on which policies can be c
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -109,10 +110,16 @@ def write(rows: Rows, path: Path) -> None:
 
 
 def described(setting: Setting) -> dict[str, Any]:
-    """What decides the numbers; not the folder, which may be moved."""
+    """What decides the numbers; not the folder, which may be moved, but what is in it."""
     k = networks.keras()
     facts = {name: value for name, value in setting._asdict().items() if name != "folder"}
-    return {**facts, "keras": k.__version__, "backend": k.backend.backend()}
+    return {**facts, "data": fingerprint(Path(setting.folder)), "keras": k.__version__, "backend": k.backend.backend()}
+
+
+def fingerprint(folder: Path) -> str:
+    """Of the names and sizes of all images."""
+    files = sorted(f"{path.relative_to(folder)} {path.stat().st_size}" for path in folder.glob("*/*/*"))
+    return hashlib.sha256("\n".join(files).encode()).hexdigest()[:12]
 
 
 def words(setting: Setting) -> str:
