@@ -63,18 +63,19 @@ def record(arms: Arms, kind: int, option: int, reward: float, cost: float) -> No
 
 def record_moments(arms: Moments, kind: int, option: int, reward: float, cost: float, weight: float = 1.0) -> None:
     """One more pull, with second moments (Welford; West, 1979, where pulls have weights)."""
-    pulls = arms.pulls[kind, option] + weight
+    arm = kind, option
+    pulls = arms.pulls[arm] + weight
     share = weight / pulls
-    arms.pulls[kind, option] = pulls
-    reward_before = reward - arms.mean_reward[kind, option]
-    cost_before = cost - arms.mean_cost[kind, option]
-    arms.mean_reward[kind, option] += reward_before * share
-    arms.mean_cost[kind, option] += cost_before * share
-    reward_after = weight * (reward - arms.mean_reward[kind, option])
-    cost_after = weight * (cost - arms.mean_cost[kind, option])
-    arms.reward_squares[kind, option] += reward_before * reward_after
-    arms.cost_squares[kind, option] += cost_before * cost_after
-    arms.products[kind, option] += reward_before * cost_after
+    arms.pulls[arm] = pulls
+    reward_before = reward - arms.mean_reward[arm]
+    cost_before = cost - arms.mean_cost[arm]
+    arms.mean_reward[arm] += reward_before * share
+    arms.mean_cost[arm] += cost_before * share
+    reward_after = weight * (reward - arms.mean_reward[arm])
+    cost_after = weight * (cost - arms.mean_cost[arm])
+    arms.reward_squares[arm] += reward_before * reward_after
+    arms.cost_squares[arm] += cost_before * cost_after
+    arms.products[arm] += reward_before * cost_after
 
 
 def confidence_width(pulls: float, horizon: int) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from worthwhile.errors import (
     AlreadyCancelled,
@@ -33,33 +32,40 @@ COUNTS_ONCE = "a report counts once"
 class Batch:
     """What is asked at the same time. Everything is read at once, worked out here, and written at once."""
 
+    fetched = False  # all that the requests name
+
     def __init__(self, mirror: Mirror, tx: Transaction, header: Header, requests: Sequence[Request]) -> None:
         self.mirror, self.tx, self.header, self.requests = mirror, tx, header, requests
         self.rows: dict[int, TaskRow] = {}
-        self.keys: dict[str, TaskRow] = {}
-        self.fetched = False  # all that the requests name
         self.new: list[TaskRow] = []
         self.changed: dict[int, TaskRow] = {}
         self.entries: list[LogRow] = []
         self.counts: dict[int, dict[int, int]] = {}  # running tasks by kind and option
-        self.observed: dict[int, dict[int, tuple[float, float]]] = {}  # reward and cost by task and option
+
+    @cached_property
+    def keys(self) -> dict[str, int]:
+        """Tasks by key."""
+        return {}
+
+    @cached_property
+    def observed(self) -> dict[int, dict[int, tuple[float, float]]]:
+        """Reward and cost by task and option."""
+        return {}
 
     def run(self) -> None:
         """Answer every request, then write what has changed."""
         for request in self.requests:
             try:
-                request.answer = request.action(self)
-                request.reason = None
+                request.answer, request.reason = request.action(self), None
             except StoreError:
                 raise
             except Error as reason:
                 request.reason = reason
         mirror = self.mirror
         if self.new or self.changed or self.entries or mirror.added:
-            changed = list(self.changed.values()) if self.changed else []
-            self.tx.add(mirror.id, mirror.added, self.new, changed, self.entries)
+            self.tx.add(mirror.id, mirror.added, self.new, [*self.changed.values()], self.entries)
             mirror.added = []
-        if mirror.fold.position - mirror.saved >= SNAPSHOT_EVERY:
+        if self.entries and self.entries[-1].number - mirror.saved >= SNAPSHOT_EVERY:
             self.save_snapshot()
 
     def fetch(self) -> None:
@@ -79,13 +85,9 @@ class Batch:
     def learn_of(self, stored: Iterable[TaskRow]) -> None:
         """Tasks as they are stored, unless this batch has changed them."""
         for row in stored:
-            if self.rows.setdefault(row.task, row) is row and row.key is not None:
-                self.keys[row.key] = row
-
-    def remember(self, row: TaskRow) -> None:
-        self.rows[row.task] = row
-        if row.key is not None:
-            self.keys[row.key] = row
+            self.rows.setdefault(row.task, row)
+            if row.key is not None:
+                self.keys[row.key] = row.task
 
     def save_snapshot(self) -> None:
         """Shorten the next start."""
@@ -94,17 +96,9 @@ class Batch:
 
     def running(self, kind: int) -> dict[int, int]:
         """Running tasks of a kind by option, those decided in this batch included."""
-        counts = self.counts
-        if kind not in counts:
-            kinds = [kind] if len(self.requests) == 1 else self.kinds_asked(kind)
-            for each in kinds:
-                counts[each] = {}
-            for each, option, count in self.tx.running(self.mirror.id, kinds, self.header.now):
-                counts[each][option] = count
-            for row in self.changed.values():
-                if row.kind in kinds:
-                    self.leave(row)
-        return counts[kind]
+        if kind not in self.counts:
+            self.count([kind] if len(self.requests) == 1 else self.kinds_asked(kind))
+        return self.counts[kind]
 
     def kinds_asked(self, kind: int) -> list[int]:
         """That kind, and all others that are asked for and not counted yet."""
@@ -112,29 +106,39 @@ class Batch:
         asked = {known[request.kind] for request in self.requests if request.kind in known}
         return list(asked - self.counts.keys() | {kind})
 
+    def count(self, kinds: list[int]) -> None:
+        """Count the running tasks of these kinds."""
+        for kind in kinds:
+            self.counts[kind] = {}
+        for kind, option, count in self.tx.running(self.mirror.id, kinds, self.header.now):
+            self.counts[kind][option] = count
+        for row in self.changed.values():
+            if row.kind in kinds:
+                self.leave(row)
+
     def decide(self, kind: str, options: Sequence[Any], key: str | None, lease: float) -> TaskRow:
         """Choose an option; the task of the same key if there is one."""
-        mirror, fold, now = self.mirror, self.mirror.fold, self.header.now
+        mirror, now = self.mirror, self.header.now
         if key is not None and (known := self.keyed(key)):
             return self.same_kind(known, kind)
         offer = mirror.offer(kind, options)
-        running = self.running(offer.kind)
+        fold, running = mirror.fold, self.running(offer.kind)
         pending, pending_text = fold.idle, offer.idle
         if running:
-            pending = np.zeros_like(fold.idle)
-            for each, count in running.items():
-                pending[each] = count
-            pending_text = ",".join(map(str, pending[offer.array].tolist()))
+            pending = pending.copy()
+            for option, count in running.items():
+                pending[option] = count
+            pending_text = ",".join([str(running.get(number, 0)) for number in offer.numbers])
         task = self.next_task()
         option, reward_estimate, cost_estimate = self.choose(offer, pending, task)
         row = TaskRow(
             task,
             offer.kind,
-            int(option),
+            option,
             offer.text,
             pending_text,
-            float(reward_estimate) + 0.0,  # −0.0 is 0.0 in every store
-            float(cost_estimate) + 0.0,
+            reward_estimate,
+            cost_estimate,
             fold.ratio,
             fold.position,
             fold.number,
@@ -143,7 +147,7 @@ class Batch:
             now + lease,
             mirror.settings.overhead,
         )
-        running[row.option] = running.get(row.option, 0) + 1
+        running[option] = running.get(option, 0) + 1
         return self.add(row)
 
     def next_task(self) -> int:
@@ -152,7 +156,9 @@ class Batch:
 
     def add(self, row: TaskRow) -> TaskRow:
         """A new task."""
-        self.remember(row)
+        self.rows[row.task] = row
+        if row.key is not None:
+            self.keys[row.key] = row.task
         self.new.append(row)
         return row
 
@@ -180,7 +186,11 @@ class Batch:
         """The task of that key, if there is one; the key is that of one of the requests."""
         if not self.fetched:
             self.fetch()
-        return self.keys.get(key)
+        return self.known(key)
+
+    def known(self, key: str) -> TaskRow | None:
+        """The task of that key, if this batch has read or made it."""
+        return self.rows[self.keys[key]] if key in self.keys else None
 
     def task(self, number: int) -> TaskRow:
         """A task by its number, which one of the requests names."""
@@ -193,12 +203,12 @@ class Batch:
 
     def update(self, row: TaskRow) -> None:
         """A task has changed; if it stopped running, it no longer counts."""
-        self.remember(row)
-        earlier = self.header.tasks
-        if row.task > earlier:
-            self.new[row.task - earlier - 1] = row
+        task, earlier = row.task, self.header.tasks
+        self.rows[task] = row
+        if task > earlier:
+            self.new[task - earlier - 1] = row
         else:
-            self.changed[row.task] = row
+            self.changed[task] = row
         if row.kind in self.counts:
             self.leave(row)
 

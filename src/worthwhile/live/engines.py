@@ -14,7 +14,7 @@ from worthwhile.loop import ENGINES, first_cause
 from worthwhile.policies import Policy
 from worthwhile.state import Indices
 
-Judged = tuple[int, float, float]  # a Decision, or the same without the names
+Judged = tuple[int, float, float]  # a Decision, or the same without the names; `choose` gives plain numbers
 
 
 class Offer(NamedTuple):
@@ -79,10 +79,13 @@ class Interpreted:
 
     def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
         if self.plain:
-            return self.policy.choose(self.state, offer.kind, offer.array, pending, Rng(self.key, task))
-        options: Any = offer.numbers
-        running: Any = memoryview(pending)  # type: ignore[arg-type]
-        return self.policy.choose(self.state, offer.kind, options, running, Rng(self.key, task))
+            made = self.policy.choose(self.state, offer.kind, offer.array, pending, Rng(self.key, task))
+        else:
+            options: Any = offer.numbers
+            running: Any = memoryview(pending)  # type: ignore[arg-type]
+            made = self.policy.choose(self.state, offer.kind, options, running, Rng(self.key, task))
+        option, reward_estimate, cost_estimate = made
+        return int(option), float(reward_estimate) + 0.0, float(cost_estimate) + 0.0  # −0.0 is 0.0 in every store
 
     def judge(self, kind: int, option: int) -> Judged:
         return self.policy.judge(self.state, kind, option)
@@ -199,7 +202,7 @@ def policy_observe(policy: Any, state: Any, kind: int, option: int, reward: floa
 
 def choose_one(holder: Any, kind: int, options: Indices, pending: Indices, key: int, task: int) -> Judged:
     made = policy_choose(holder.policy, holder.state, kind, options, pending, Rng(key, task))
-    return made.option, made.reward_estimate, made.cost_estimate
+    return made.option, made.reward_estimate + 0.0, made.cost_estimate + 0.0
 
 
 def judge_one(holder: Any, kind: int, option: int) -> Judged:

@@ -99,7 +99,7 @@ def take_in(batch: Batch, rows: Sequence[Recorded]) -> int:
     batch.announce([one.kind for one in rows], [one.option for one in rows])
     for one in rows:
         kind, option = mirror.name("kind", one.kind), mirror.name("option", one.option)
-        row = batch.keys.get(one.key) or batch.add(task_of(one, kind, option, batch))
+        row = batch.known(one.key) or batch.add(task_of(one, kind, option, batch))
         if one.observed and option not in batch.observations(row.task):
             batch.see(row, option, (one.reward, one.cost))
         elif not one.observed and row.report is None:
@@ -112,7 +112,7 @@ def check(batch: Batch, rows: Sequence[Recorded]) -> None:
     """Refuse rows under the key of a task that was decided here, or of a task of another kind."""
     kinds: dict[str, str] = {}
     for one in rows:
-        row = batch.keys.get(one.key)
+        row = batch.known(one.key)
         if row is not None and row.policy != NO_POLICY:
             raise BadTask(f"key {one.key!r} belongs to task {row.task}, which was decided here; use other keys")
         kind = kinds.setdefault(one.key, one.kind if row is None else batch.mirror.kinds.texts[row.kind])

@@ -47,15 +47,17 @@ class Spread(NamedTuple):
 
 def pool(arms: Moments, kind: int, options: Indices, one: float) -> Spread:
     """Pooled over the options on offer; `one` is the weight of a pull now."""
+    pulls, _, mean_cost, reward_squares, cost_squares, products = arms
     reward, cost, product, freedom, relative_cost, relative_freedom = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for option in options:
-        more = float(arms.pulls[kind, option]) - one
+        arm = kind, option
+        more = pulls[arm] - one
         if more > 0.0:
             freedom += more
-            reward += float(arms.reward_squares[kind, option])
-            squares, mean = float(arms.cost_squares[kind, option]), float(arms.mean_cost[kind, option])
+            reward += reward_squares[arm]
+            squares, mean = cost_squares[arm], mean_cost[arm]
             cost += squares
-            product += float(arms.products[kind, option])
+            product += products[arm]
             if mean > 0.0:
                 relative_freedom += more
                 relative_cost += squares / (mean * mean)
@@ -70,18 +72,18 @@ def evidence(
 
     The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts.
     """
-    pulls, cost = float(arms.pulls[kind, option]), float(arms.mean_cost[kind, option])
-    reward, prior = float(arms.mean_reward[kind, option]), PRIOR_PULLS * one
-    reward_variance = (float(arms.reward_squares[kind, option]) + prior * spread.reward) / pulls
+    arm, prior = (kind, option), PRIOR_PULLS * one
+    pulls, reward, cost = float(arms.pulls[arm]), float(arms.mean_reward[arm]), float(arms.mean_cost[arm])
+    reward_variance = (float(arms.reward_squares[arm]) + prior * spread.reward) / pulls
     reward_variance = max(reward_variance, RELATIVE_FLOOR * (reward * reward + behind * behind))
     pooled = spread.relative_cost * cost * cost if positive else spread.cost
-    cost_variance = (float(arms.cost_squares[kind, option]) + prior * pooled) / pulls
+    cost_variance = (float(arms.cost_squares[arm]) + prior * pooled) / pulls
     cost_variance = max(cost_variance, RELATIVE_FLOOR * cost * cost)
     if positive and ratio > 0.0:
         unit = ratio * cost
         total = least_gamma_evidence(behind / unit, reward_variance / (unit * unit), cost * cost / cost_variance)
     else:
-        covariance = (float(arms.products[kind, option]) + prior * spread.product) / pulls
+        covariance = (float(arms.products[arm]) + prior * spread.product) / pulls
         total = gaussian_evidence(behind, ratio, cost, reward_variance, cost_variance, covariance)
     return (pulls + prior) / pulls * total
 
@@ -159,13 +161,16 @@ def log_price(behind: float, worth: float) -> float:
 
 def refresh(state: State, kind: int) -> None:
     """Let the kind contribute its best tried option under the current ratio."""
-    arms, ratio = state.arms, state.plug_in.ratio[0]
+    pulls, mean_reward, mean_cost, _, _, _ = state.arms
+    ratio = state.plug_in.ratio[0]
     best_reward, best_cost, best_score = 0.0, 0.0, -math.inf
-    for option in range(arms.pulls.shape[1]):
-        if arms.pulls[kind, option] > 0.0:
-            reward, cost = arms.mean_reward[kind, option], arms.mean_cost[kind, option]
-            if reward - ratio * cost > best_score:
-                best_reward, best_cost, best_score = reward, cost, reward - ratio * cost
+    for option in range(pulls.shape[1]):
+        arm = kind, option
+        if pulls[arm] > 0.0:
+            reward, cost = mean_reward[arm], mean_cost[arm]
+            score = reward - ratio * cost
+            if score > best_score:
+                best_reward, best_cost, best_score = reward, cost, score
     contribute(state.plug_in, kind, best_reward, best_cost)
 
 
@@ -235,20 +240,23 @@ class RatioImed(NamedTuple):
         if forced >= 0:
             option = options[forced]
             return Decision(option, arms.mean_reward[kind, option], arms.mean_cost[kind, option])
+        all_pulls, mean_reward, mean_cost, _, _, _ = arms
         top, worth = -math.inf, 0.0  # z*, and the reward of the option that has it
         for option in options:
-            if arms.pulls[kind, option] > 0.0:
-                reward = float(arms.mean_reward[kind, option])
-                score = reward - ratio * float(arms.mean_cost[kind, option])
+            arm = kind, option
+            if all_pulls[arm] > 0.0:
+                reward = float(mean_reward[arm])
+                score = reward - ratio * float(mean_cost[arm])
                 if score > top:
                     top, worth = score, abs(reward)
         spread, positive = pool(arms, kind, options, one), state.least_cost[0] > 0.0
         rivals = math.log(len(options) - 1.0)
         best, best_index = NOTHING, math.inf
         for option in options:
-            if arms.pulls[kind, option] > 0.0:
-                reward, cost = float(arms.mean_reward[kind, option]), float(arms.mean_cost[kind, option])
-                reported = float(arms.pulls[kind, option]) / one
+            arm = kind, option
+            if all_pulls[arm] > 0.0:
+                reward, cost = float(mean_reward[arm]), float(mean_cost[arm])
+                reported = float(all_pulls[arm]) / one
                 pulls = reported + float(pending[option])
                 index, behind = math.log(pulls), top - (reward - ratio * cost)
                 if behind > 0.0:
