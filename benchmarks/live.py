@@ -45,14 +45,14 @@ def per_pair(run: Callable[[], Iterator[None]], count: int, rounds: int) -> floa
     return best_times({0: lambda: pieces(run())}, rounds)[0] / count
 
 
-def in_memory(report: Report, rounds: int) -> float:
-    """Without a store."""
+def in_memory(report: Report, rounds: int) -> dict[str, float]:
+    """Without a store; seconds per pair by engine."""
     seconds = {}
     for engine, limit in (("python", 100), ("compiled", 25)):
         scheduler = Scheduler(engine=engine)
         seconds[engine] = per_pair(lambda: pairs(scheduler, 2000), 2000, rounds)  # noqa: B023
         report.at_most(f"in memory, {engine}: decide + report", 1e6 * seconds[engine], limit, "µs")
-    return seconds["python"]
+    return seconds
 
 
 def bare_sqlite(path: Path, count: int) -> Iterator[None]:
@@ -121,21 +121,24 @@ def crowd(scheduler: Scheduler, threads: int, each: int) -> float:
 
 
 def durable(
-    report: Report, store: str, url: str, bare: Callable[[int], Iterator[None]], memory: float, rounds: int
+    report: Report, store: str, url: str, bare: Callable[[int], Iterator[None]], memory: dict[str, float], rounds: int
 ) -> None:
     """A store against bare transactions, and many threads against one."""
     count = 200
-    with Scheduler(url) as scheduler:
-        contestants = {"ours": lambda: pieces(pairs(scheduler, count)), "bare": lambda: pieces(bare(count))}
-        best = best_times(contestants, 3 * rounds)
-        report.note(f"{store}: pairs/s, one thread", f"{count / best['ours']:,.0f}")
+    with Scheduler(url, "one") as one, Scheduler(url, "two", engine="compiled") as two:
+        ours = {"python": one, "compiled": two}
+        contestants = {name: lambda of=of: pieces(pairs(of, count)) for name, of in ours.items()}
+        best = best_times({**contestants, "bare": lambda: pieces(bare(count))}, 3 * rounds)
         report.note(f"{store}: pairs/s, bare", f"{count / best['bare']:,.0f}")
-        report.at_least(f"{store}: one thread / bare", best["bare"] / best["ours"], 0.5, "×")
-        many = min(crowd(scheduler, 32, 30) for _ in range(3 * rounds))
-        report.note(f"{store}: pairs/s, 32 threads", f"{1 / many:,.0f}")
-        times, share = best["ours"] / count / many, memory / many
-        kept = times >= 5 or share >= 0.7
-        report.judge(f"{store}: 32 threads / one; / in memory", f"{times:.3g} ×; {share:.2g}", "≥ 5 × or 0.7", kept)
+        for engine, scheduler in ours.items():
+            what = f"{store}, {engine}"
+            report.note(f"{what}: pairs/s, one thread", f"{count / best[engine]:,.0f}")
+            report.at_least(f"{what}: one thread / bare", best["bare"] / best[engine], 0.5, "×")
+            many = min(crowd(scheduler, 32, 30) for _ in range(3 * rounds))
+            report.note(f"{what}: pairs/s, 32 threads", f"{1 / many:,.0f}")
+            times, share = best[engine] / count / many, memory[engine] / many
+            kept = times >= 5 or share >= 0.7
+            report.judge(f"{what}: 32 threads / one; / in memory", f"{times:.3g} ×; {share:.2g}", "≥ 5 × or 0.7", kept)
 
 
 def optuna_pairs(url: str, count: int) -> float:

@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -132,20 +133,18 @@ class Scheduler:
     def work(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
         try:
-            ready = False
-            while not ready:
+            while True:
                 with self.store.transaction() as tx:
                     header, mirror = tx.open(self.name), self.mirror
                     if header is None:
                         raise StoreError(f"scheduler {self.name!r} is no longer in its store")
                     if mirror is None or header.reports < mirror.fold.position:
-                        mirror = self.mirror = Mirror(header, self.engine, self.in_hand)
-                        self.early = None
-                    ready = mirror.read(tx, header)
-                    if ready:
+                        mirror, self.early = Mirror(header, self.engine, self.in_hand), None
+                        self.mirror = mirror
+                    if mirror.read(tx, header):
                         Batch(mirror, tx, header, requests).run()
-                if not ready:  # so much to read that others should not wait for it
-                    mirror.fold_backlog()
+                        return
+                mirror.fold_backlog()  # so much that others should not wait for it
         except BaseException as reason:
             self.mirror = None
             for request in requests:
@@ -171,13 +170,13 @@ class Scheduler:
             if not isinstance(options, Iterable):
                 raise BadTask(f"options = {options!r}; give a list of options")
             options = list(options)
+        return Request(partial(self.decided, kind, options, key, seconds), None, key, kind)
 
-        def decided(batch: Batch) -> Task:
-            row = batch.decide(kind, options, key, seconds)
-            over = row.report is not None or bool(row.cancelled)
-            return Task(self, str(row.task), kind, batch.mirror.option(row.option), over)
-
-        return Request(decided, None, key, kind)
+    def decided(self, kind: str, options: Sequence[Option], key: str | None, lease: float, batch: Batch) -> Task:
+        """The task for its user."""
+        row = batch.decide(kind, options, key, lease)
+        over = row.report is not None or bool(row.cancelled)
+        return Task(self, str(row.task), kind, batch.mirror.option(row.option), over)
 
     def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
@@ -190,7 +189,7 @@ class Scheduler:
     def outcome(self, id: str, reward: float, cost: float, observed: Mapping[Any, tuple[float, float]]) -> Request:
         """What asks for a report together with its side observations."""
         number = task_number(id)
-        return Request(lambda batch: batch.report_all(number, reward, cost, observed), number)
+        return Request(methodcaller("report_all", number, reward, cost, observed), number)
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
@@ -324,19 +323,19 @@ if hasattr(os, "register_at_fork"):
 def reporting(id: str | int, reward: float | None, cost: float | None) -> Request:
     """What `Scheduler.report` asks for."""
     number = task_number(id)
-    return Request(lambda batch: batch.report(number, reward, cost), number)
+    return Request(methodcaller("report", number, reward, cost), number)
 
 
 def observing(id: str | int, option: Option, reward: float, cost: float) -> Request:
     """What `Scheduler.observe` asks for."""
     number = task_number(id)
-    return Request(lambda batch: batch.observe(number, option, reward, cost), number)
+    return Request(methodcaller("observe", number, option, reward, cost), number)
 
 
 def cancelling(id: str | int) -> Request:
     """What `Scheduler.cancel` asks for."""
     number = task_number(id)
-    return Request(lambda batch: batch.cancel(number), number)
+    return Request(methodcaller("cancel", number), number)
 
 
 def key_of(seed: int) -> int:

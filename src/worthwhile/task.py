@@ -23,11 +23,12 @@ class Feedback(Protocol):
 class Task:
     """A task and the option chosen for it. As a context manager it reports by itself, with the time as its cost."""
 
+    reward: float | None = None
+    cost: float | None = None
+
     def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option, over: bool = False) -> None:
         self.scheduler, self.id, self.kind, self.option = scheduler, id, kind, option
         self.over = over  # it had reported or been cancelled when it was decided, which a key may do again
-        self.reward: float | None = None
-        self.cost: float | None = None
 
     def report(self, reward: float | None = None, cost: float | None = None) -> None:
         """What came of it: both at once, or one now and the other later."""

@@ -26,6 +26,7 @@ from worthwhile.stores.base import NO_POLICY, OWN, Header, LogRow, TaskRow, Tran
 
 SNAPSHOT_EVERY = 20_000  # entries of the log
 REWARD = TaskRow._fields.index("reward")
+NOT_REPORTED = None, None, None, 0  # a task's reward, cost, entry of the log, and whether it was cancelled
 COUNTS_ONCE = "a report counts once"
 
 
@@ -61,11 +62,11 @@ class Batch:
                 raise
             except Error as reason:
                 request.reason = reason
-        mirror = self.mirror
-        if self.new or self.changed or self.entries or mirror.added:
-            self.tx.add(mirror.id, mirror.added, self.new, [*self.changed.values()], self.entries)
+        mirror, new, entries = self.mirror, self.new, self.entries
+        if new or entries or self.changed or mirror.added:
+            self.tx.add(mirror.id, mirror.added, new, [*self.changed.values()], entries)
             mirror.added = []
-        if self.entries and self.entries[-1].number - mirror.saved >= SNAPSHOT_EVERY:
+        if entries and entries[-1].number - mirror.saved >= SNAPSHOT_EVERY:
             self.save_snapshot()
 
     def fetch(self) -> None:
@@ -96,25 +97,22 @@ class Batch:
 
     def running(self, kind: int) -> dict[int, int]:
         """Running tasks of a kind by option, those decided in this batch included."""
-        if kind not in self.counts:
-            self.count([kind] if len(self.requests) == 1 else self.kinds_asked(kind))
-        return self.counts[kind]
+        counts = self.counts
+        if kind not in counts:
+            kinds = [kind] if len(self.requests) == 1 else self.kinds_asked(kind)
+            counts |= {each: {} for each in kinds}
+            for each, option, count in self.tx.running(self.mirror.id, kinds, self.header.now):
+                counts[each][option] = count
+            for row in self.changed.values():
+                if row.kind in kinds:
+                    self.leave(row)
+        return counts[kind]
 
     def kinds_asked(self, kind: int) -> list[int]:
         """That kind, and all others that are asked for and not counted yet."""
         known = self.mirror.kinds.number
         asked = {known[request.kind] for request in self.requests if request.kind in known}
         return list(asked - self.counts.keys() | {kind})
-
-    def count(self, kinds: list[int]) -> None:
-        """Count the running tasks of these kinds."""
-        for kind in kinds:
-            self.counts[kind] = {}
-        for kind, option, count in self.tx.running(self.mirror.id, kinds, self.header.now):
-            self.counts[kind][option] = count
-        for row in self.changed.values():
-            if row.kind in kinds:
-                self.leave(row)
 
     def decide(self, kind: str, options: Sequence[Any], key: str | None, lease: float) -> TaskRow:
         """Choose an option; the task of the same key if there is one."""
@@ -221,39 +219,47 @@ class Batch:
         """Reward, cost or both; learned from when both are there."""
         if reward is None and cost is None:
             raise BadFeedback(f"task {number}: neither a reward nor a cost; report at least one")
-        row = self.task(number)
-        reward = row.reward if reward is None else feedback("reward", reward)
-        cost = row.cost if cost is None else feedback("cost", cost)
-        if row.reward is not None or row.cost is not None:
-            self.agree(row, reward, cost)
-        if row.cancelled:
-            raise AlreadyCancelled(f"task {number} was cancelled; it takes no report")
-        if reward == row.reward and cost == row.cost:
-            return row
-        number_in_log = None
+        row, entry = self.task(number), None
+        if reward is not None:
+            reward = feedback("reward", reward)
+        if cost is not None:
+            cost = feedback("cost", cost)
+        if row[REWARD:] != NOT_REPORTED:
+            reward, cost = self.completed(row, reward, cost)
+            if (reward, cost) == (row.reward, row.cost):
+                return row
         if reward is not None and cost is not None:
-            number_in_log = self.enter(row, OWN, row.option, reward, cost)
-        row = TaskRow._make((*row[:REWARD], reward, cost, number_in_log, row.cancelled))
+            entry = self.conclude(row, reward, cost)
+        row = TaskRow._make((*row[:REWARD], reward, cost, entry, 0))
         self.update(row)
         return row
 
-    def agree(self, row: TaskRow, reward: float | None, cost: float | None) -> None:
-        """Refuse other values than were reported before."""
+    def completed(self, row: TaskRow, reward: float | None, cost: float | None) -> tuple[float | None, float | None]:
+        """A report and what was reported before, if they do not contradict."""
         told = [("reward", row.reward, reward), ("cost", row.cost, cost)]
         before = ", ".join(f"{what} {known:g}" for what, known, _ in told if known is not None)
         for what, known, value in told:
-            if known is not None and known != value:
+            if known is not None and value is not None and known != value:
                 now = f"now {what} {value:g}"
                 raise AlreadyReported(f"task {row.task} already has feedback ({before}), {now}; {COUNTS_ONCE}")
+        if row.cancelled:
+            raise AlreadyCancelled(f"task {row.task} was cancelled; it takes no report")
+        return row.reward if reward is None else reward, row.cost if cost is None else cost
 
-    def enter(self, row: TaskRow, observed: int, option: int, reward: float, cost: float) -> int:
+    def conclude(self, row: TaskRow, reward: float, cost: float) -> int:
+        """A task's own report, as an entry of the log; its number."""
+        number, made = self.next_entry(), (row.reward_estimate, row.cost_estimate, row.policy)
+        self.enter(LogRow(number, row.task, OWN, row.kind, row.option, reward, cost, row.overhead, *made))
+        return number
+
+    def next_entry(self) -> int:
+        """The number of an entry of the log that is new."""
+        return self.header.reports + len(self.entries) + 1
+
+    def enter(self, entry: LogRow) -> None:
         """A new entry of the log, learned from at once."""
-        number = self.header.reports + len(self.entries) + 1
-        made = (row.reward_estimate, row.cost_estimate, row.policy) if observed == OWN else (0.0, 0.0, NO_POLICY)
-        entry = LogRow(number, row.task, observed, row.kind, option, reward, cost, row.overhead, *made)
         self.entries.append(entry)
         self.mirror.fold.learn(entry)
-        return number
 
     def report_all(self, number: int, reward: Any, cost: Any, observed: Mapping[Any, tuple[Any, Any]]) -> TaskRow:
         """A report with its side observations: all of them or, if one is refused, none."""
@@ -272,7 +278,8 @@ class Batch:
 
     def see(self, row: TaskRow, option: int, values: tuple[float, float]) -> None:
         """A side observation that is new."""
-        self.enter(row, option, option, *values)
+        entry = self.next_entry(), row.task, option, row.kind, option, *values, row.overhead, 0.0, 0.0, NO_POLICY
+        self.enter(LogRow._make(entry))
         self.observed[row.task][option] = values
 
     def observation(self, number: int, option: Any, reward: Any, cost: Any) -> tuple[int, tuple[float, float], bool]:

@@ -1,4 +1,7 @@
-"""A policy's methods on its state: interpreted, which needs nothing, or as machine code; the same bits either way."""
+"""A policy's methods on its state: interpreted, which needs nothing, or as machine code; the same bits either way.
+
+What is reported is also counted in the tally.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from worthwhile.coins import Rng
 from worthwhile.compiling import machine_code
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter, CannotCompile
+from worthwhile.live.tally import Folded, count_observation, count_report, new_tally
 from worthwhile.loop import ENGINES, first_cause
 from worthwhile.policies import Policy
 from worthwhile.state import Indices
@@ -30,7 +34,7 @@ class Offer(NamedTuple):
 class Engine(Protocol):
     """What the fold needs of a policy; `bind` is called whenever the state has new arrays."""
 
-    def bind(self, state: Any) -> None: ...
+    def bind(self, state: Folded) -> None: ...
     def choose(self, offer: Offer, pending: Indices, task: int) -> Judged: ...
     def judge(self, kind: int, option: int) -> Judged: ...
     def learn(
@@ -69,13 +73,14 @@ class Interpreted:
     def __init__(self, policy: Policy, key: int) -> None:
         self.policy, self.key, self.plain = policy, key, False
         try:
-            self.bind(policy.init(2, 2))
+            self.bind(blank(policy))
             try_all(self)
         except Exception:
             self.plain = True
 
-    def bind(self, state: Any) -> None:
-        self.state = state if self.plain else views(state)
+    def bind(self, state: Folded) -> None:
+        self.tally = views(state.tally)
+        self.state = state.learned if self.plain else views(state.learned)
 
     def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
         if self.plain:
@@ -102,9 +107,11 @@ class Interpreted:
     ) -> None:
         made = Decision(option, reward_estimate, cost_estimate)
         self.policy.learn(self.state, kind, made, reward, cost, Rng(self.key, task))
+        count_report(self.tally, kind, option, reward, cost)
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
         self.policy.observe(self.state, kind, option, reward, cost, Rng(self.key, task))
+        count_observation(self.tally, kind, option)
 
 
 class Compiled:
@@ -123,7 +130,7 @@ class Compiled:
             (machine_code(observe_one, parts), (number, number, value, value, number, number)),
         )
         try:
-            self.bind(policy.init(2, 2))
+            self.bind(blank(policy))
             entries = [entry_point(function, (self.holder, *arguments)) for function, arguments in calls]
             self.choosing, self.judging, self.learning, self.observing = entries
             try_all(self)
@@ -131,10 +138,10 @@ class Compiled:
             name, cause = type(policy).__name__, first_cause(str(reason))
             raise CannotCompile(f"numba cannot compile {name}: {cause}; use engine='python'") from reason
 
-    def bind(self, state: Any) -> None:
+    def bind(self, state: Folded) -> None:
         from worthwhile.live.holding import Holder
 
-        holder = Holder(self.policy, state)
+        holder = Holder(self.policy, state.learned, state.tally)
         if self.holder is not None and types_of(holder) != types_of(self.holder):
             raise CannotCompile(f"{type(self.policy).__name__} has states of several types; use engine='python'")
         self.holder = holder
@@ -173,6 +180,11 @@ def types_of(*values: Any) -> tuple[Any, ...]:
     from numba import typeof
 
     return tuple(map(typeof, values))
+
+
+def blank(policy: Policy) -> Folded:
+    """A state to try things on."""
+    return Folded(new_tally(2, 2), policy.init(2, 2))
 
 
 def try_all(engine: Engine) -> None:
@@ -216,7 +228,9 @@ def learn_one(
 ) -> None:  # fmt: skip
     made = Decision(option, reward_estimate, cost_estimate)
     policy_learn(holder.policy, holder.state, kind, made, reward, cost, Rng(key, task))
+    count_report(holder.tally, kind, option, reward, cost)
 
 
 def observe_one(holder: Any, kind: int, option: int, reward: float, cost: float, key: int, task: int) -> None:
     policy_observe(holder.policy, holder.state, kind, option, reward, cost, Rng(key, task))
+    count_observation(holder.tally, kind, option)

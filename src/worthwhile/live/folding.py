@@ -6,34 +6,19 @@ import json
 import math
 from collections.abc import Iterable
 from copy import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from worthwhile import state as states
 from worthwhile.live.engines import engine_of
+from worthwhile.live.tally import Folded, new_tally
 from worthwhile.policies import Policy
-from worthwhile.state import Floats, Size
+from worthwhile.state import Size
 from worthwhile.stores.base import OWN, LogRow, Snapshot
 
 ROOM = Size(8, 8)  # of a new state; it doubles when it is full
 MOST_NAMED = 100  # bad entries that are kept by name; the rest are counted
-
-
-class Tally(NamedTuple):
-    """Sums over the reports, whatever the policy keeps; side observations are counted apart."""
-
-    pulls: Floats
-    reward: Floats
-    cost: Floats  # with overhead
-    observed: Floats
-
-
-class Folded(NamedTuple):
-    """The tally, and what the policy has learned."""
-
-    tally: Tally
-    learned: Any
 
 
 class SetAside(NamedTuple):
@@ -57,12 +42,11 @@ class Fold:
 
     def init(self, kinds: int, options: int) -> Folded:
         """An empty state, in the way of a policy's `init`: growing and storing need no more."""
-        return Folded(Tally(*np.zeros((4, kinds, options))), self.policy.init(kinds, options))
+        return Folded(new_tally(kinds, options), self.policy.init(kinds, options))
 
     def put(self, state: Folded) -> None:
         self.state = state
-        self.engine.bind(state.learned)
-        self.tally = Tally(*(memoryview(part.reshape(-1)) for part in state.tally))  # type: ignore[arg-type]
+        self.engine.bind(state)
         self.idle = np.zeros(state.tally.pulls.shape[1], np.uint32)
         holder = getattr(state.learned, "plug_in", state.learned)
         self.ratios = memoryview(holder.ratio) if hasattr(holder, "ratio") else None
@@ -102,16 +86,10 @@ class Fold:
         try:
             if observed != OWN:
                 self.engine.observe(kind, option, reward, cost, task)
-                self.tally.observed[kind * self.size.options + option] += 1.0
             else:
                 if policy != self.number:  # another policy's estimates mean nothing to this one
                     _, reward_estimate, cost_estimate = self.engine.judge(kind, option)
                 self.engine.learn(kind, option, reward_estimate, cost_estimate, reward, cost, task)
-                pulls, rewards, costs, _ = self.tally
-                place = kind * self.size.options + option
-                pulls[place] += 1.0
-                rewards[place] += reward
-                costs[place] += cost
         except Exception as reason:  # whatever a policy of the user's own may raise
             self.leave_out(number, f"{type(self.policy).__name__} raised {type(reason).__name__}: {reason}")
         self.position = number

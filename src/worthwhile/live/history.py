@@ -104,7 +104,7 @@ def take_in(batch: Batch, rows: Sequence[Recorded]) -> int:
             batch.see(row, option, (one.reward, one.cost))
         elif not one.observed and row.report is None:
             row = row._replace(option=option, overhead=one.overhead, reward=one.reward, cost=one.cost, cancelled=0)
-            batch.update(row._replace(report=batch.enter(row, OWN, option, one.reward, one.cost)))
+            batch.update(row._replace(report=batch.conclude(row, one.reward, one.cost)))
     return len(batch.entries) - before
 
 

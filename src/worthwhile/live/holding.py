@@ -17,10 +17,10 @@ class HolderType(types.StructRef):
 
 
 class Holder(structref.StructRefProxy):
-    """`policy` and `state`, for machine code to read."""
+    """`policy`, `state` and `tally`, for machine code to read."""
 
-    def __new__(cls, policy: Any, state: Any) -> Any:
-        return structref.StructRefProxy.__new__(cls, policy, state)  # type: ignore[no-untyped-call]
+    def __new__(cls, policy: Any, state: Any, tally: Any) -> Any:
+        return structref.StructRefProxy.__new__(cls, policy, state, tally)  # type: ignore[no-untyped-call]
 
 
-structref.define_proxy(Holder, HolderType, ["policy", "state"])  # type: ignore[no-untyped-call]
+structref.define_proxy(Holder, HolderType, ["policy", "state", "tally"])  # type: ignore[no-untyped-call]

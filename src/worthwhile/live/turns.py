@@ -53,7 +53,10 @@ class Turns:
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
-        self.ask_all([request])
+        if self.turn.acquire(False):
+            self.lead([request])
+        else:
+            self.wait(Waiting([request]))
         if request.reason is not None:
             raise request.reason
         return request.answer
@@ -84,7 +87,7 @@ class Turns:
 
     def lead(self, requests: Sequence[Request]) -> None:
         """Do that and what is waiting; then the others go on, one after the other."""
-        others: list[Waiting] = []
+        others = None
         if self.waiting:
             queued = [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
             others = [one for one in queued if not one.leads]

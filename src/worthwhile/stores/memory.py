@@ -49,13 +49,14 @@ class MemoryStore(Forkable):
         return self
 
     def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
-        try:
-            if reason is not None:
-                for step, *values in reversed(self.undo):
-                    step(*values)
-        finally:
-            self.undo.clear()
-            self.in_use.release()
+        if reason is not None:
+            self.roll_back()
+        self.undo.clear()
+        self.in_use.release()
+
+    def roll_back(self) -> None:
+        for step, *values in reversed(self.undo):
+            step(*values)
 
     def begin_anew(self) -> None:
         super().begin_anew()
@@ -77,8 +78,8 @@ class MemoryStore(Forkable):
         kept = self.by_name.get(name)
         if kept is None:
             return None
-        names, tasks, reports = len(kept.names), len(kept.tasks), len(kept.log)
-        return Header(kept.id, kept.key, kept.generation, names, tasks, reports, time.time())
+        counts = len(kept.names), len(kept.tasks), len(kept.log)
+        return Header(kept.id, kept.key, kept.generation, *counts, time.time())
 
     def settings(self, id: int) -> str:
         return self.by_id[id].settings
@@ -137,11 +138,10 @@ class MemoryStore(Forkable):
             put(kept, row)
         for row in changed:
             put(kept, row)
-        if reports:
-            kept.log += reports
-            for entry in reports:
-                if entry.observed != OWN:
-                    kept.observed.setdefault(entry.task, []).append(entry)
+        for entry in reports:
+            kept.log.append(entry)
+            if entry.observed != OWN:
+                kept.observed.setdefault(entry.task, []).append(entry)
 
     def save(self, id: int, snapshot: Snapshot) -> None:
         kept = self.by_id[id]
@@ -174,14 +174,14 @@ def counted(rows: list[TaskRow]) -> list[tuple[int, int, int]]:
 
 def put(kept: Kept, row: TaskRow) -> None:
     """Keep a task, and whether it is running."""
-    task = row.task
+    task, running = row.task, kept.running[row.kind]
     kept.tasks[task] = row
     if row.key is not None:
         kept.keys[row.key] = task
     if row.report is None and not row.cancelled:
-        kept.running[row.kind][task] = row
+        running[task] = row
     else:
-        kept.running[row.kind].pop(task, None)
+        running.pop(task, None)
 
 
 def take_back(

@@ -20,9 +20,9 @@ def marks(count: int) -> str:
 
 
 NAMES = f"select {columns(NameRow)} from names where scheduler = ? and place > ? order by place"
-RUNNING = """select kind, option, count(*) from tasks
-  where scheduler = ? and kind in ({list}) and lease_end > ? and report is null and cancelled = 0
-  group by kind, option"""
+EACH_RUNNING = """select kind, option from tasks
+  where scheduler = ? and kind in ({list}) and lease_end > ? and report is null and cancelled = 0"""
+RUNNING = f"select kind, option, count(*) from ({EACH_RUNNING}) as each group by kind, option"
 EXPIRED = """select kind, option, count(*) from tasks
   where scheduler = ? and lease_end <= ? and report is null and cancelled = 0
   group by kind, option order by kind, option"""
