@@ -103,17 +103,20 @@ def bare_postgres(url: str, count: int) -> Iterator[None]:
 
 
 def crowd(scheduler: Scheduler, threads: int, each: int) -> float:
-    """Seconds per pair of many threads."""
+    """Seconds per pair of many threads, from when all of them are there until the last one is done."""
+    ready = threading.Barrier(threads + 1)
 
     def work() -> None:
+        ready.wait()
         for number in range(each):
             pair(scheduler, number)
 
     workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
 
     def together() -> None:
-        for worker in workers:
-            worker.start()
+        ready.wait()
         for worker in workers:
             worker.join()
 

@@ -21,7 +21,6 @@ from worthwhile.live.mirror import Mirror
 from worthwhile.live.names import feedback, option_text
 from worthwhile.live.settings import Settings
 from worthwhile.live.turns import Request
-from worthwhile.state import Indices
 from worthwhile.stores.base import NO_POLICY, OWN, Header, LogRow, TaskRow, Transaction
 
 SNAPSHOT_EVERY = 20_000  # entries of the log
@@ -121,20 +120,15 @@ class Batch:
             return self.same_kind(known, kind)
         offer = mirror.offer(kind, options)
         fold, running = mirror.fold, self.running(offer.kind)
-        pending, pending_text = fold.idle, offer.idle
-        if running:
-            pending = pending.copy()
-            for option, count in running.items():
-                pending[option] = count
-            pending_text = ",".join([str(running.get(number, 0)) for number in offer.numbers])
+        pending = ",".join([str(running.get(each, 0)) for each in offer.numbers]) if running else offer.idle
         task = self.next_task()
-        option, reward_estimate, cost_estimate = self.choose(offer, pending, task)
+        option, reward_estimate, cost_estimate = self.choose(offer, running, task)
         row = TaskRow(
             task,
             offer.kind,
             option,
             offer.text,
-            pending_text,
+            pending,
             reward_estimate,
             cost_estimate,
             fold.ratio,
@@ -160,11 +154,11 @@ class Batch:
         self.new.append(row)
         return row
 
-    def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
+    def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
         """The policy's decision, which may be anything if the policy is the user's own."""
         fold = self.mirror.fold
         try:
-            made = fold.engine.choose(offer, pending, task)
+            made = fold.engine.choose(offer, running, task)
         except Exception as reason:
             name = type(fold.policy).__name__
             shown = f"{name} raised {type(reason).__name__}: {reason}"

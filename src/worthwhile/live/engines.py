@@ -5,6 +5,7 @@ What is reported is also counted in the tally.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,10 +33,13 @@ class Offer(NamedTuple):
 
 
 class Engine(Protocol):
-    """What the fold needs of a policy; `bind` is called whenever the state has new arrays."""
+    """What the fold needs of a policy; `bind` is called whenever the state has new arrays.
+
+    `choose` is told how many tasks of this kind are running with each option.
+    """
 
     def bind(self, state: Folded) -> None: ...
-    def choose(self, offer: Offer, pending: Indices, task: int) -> Judged: ...
+    def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged: ...
     def judge(self, kind: int, option: int) -> Judged: ...
     def learn(
         self,
@@ -79,16 +83,19 @@ class Interpreted:
             self.plain = True
 
     def bind(self, state: Folded) -> None:
-        self.tally = views(state.tally)
+        self.tally, self.idle = views(state.tally), [0] * state.tally.pulls.shape[1]
         self.state = state.learned if self.plain else views(state.learned)
 
-    def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
+    def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
+        options: Any = offer.numbers
+        pending: Any = self.idle
+        if running:
+            pending = pending.copy()
+            for option, count in running.items():
+                pending[option] = count
         if self.plain:
-            made = self.policy.choose(self.state, offer.kind, offer.array, pending, Rng(self.key, task))
-        else:
-            options: Any = offer.numbers
-            running: Any = memoryview(pending)  # type: ignore[arg-type]
-            made = self.policy.choose(self.state, offer.kind, options, running, Rng(self.key, task))
+            options, pending = offer.array, np.array(pending, np.uint32)
+        made = self.policy.choose(self.state, offer.kind, options, pending, Rng(self.key, task))
         option, reward_estimate, cost_estimate = made
         return int(option), float(reward_estimate) + 0.0, float(cost_estimate) + 0.0  # −0.0 is 0.0 in every store
 
@@ -144,9 +151,14 @@ class Compiled:
         holder = Holder(self.policy, state.learned, state.tally)
         if self.holder is not None and types_of(holder) != types_of(self.holder):
             raise CannotCompile(f"{type(self.policy).__name__} has states of several types; use engine='python'")
-        self.holder = holder
+        self.holder, self.idle = holder, np.zeros(state.tally.pulls.shape[1], np.uint32)
 
-    def choose(self, offer: Offer, pending: Indices, task: int) -> Judged:
+    def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
+        pending = self.idle
+        if running:
+            pending = pending.copy()
+            for option, count in running.items():
+                pending[option] = count
         made: Judged = self.choosing(self.holder, offer.kind, offer.array, pending, self.key, task)
         return made
 
@@ -189,7 +201,7 @@ def blank(policy: Policy) -> Folded:
 
 def try_all(engine: Engine) -> None:
     """Call everything once, on a state that nobody needs: it compiles, or shows that it cannot."""
-    option, reward, cost = engine.choose(offer_of(0, [0]), np.zeros(2, np.uint32), 1)
+    option, reward, cost = engine.choose(offer_of(0, [0]), {0: 1}, 1)
     engine.judge(0, 0)
     engine.learn(0, int(option), float(reward), float(cost), 0.5, 1.0, 1)
     engine.observe(0, 0, 0.5, 1.0, 1)

@@ -234,9 +234,9 @@ def reason(row: TaskRow, judged: list[Judgement]) -> str:
 
 def repeats(row: TaskRow, fold: Fold) -> bool:
     """Whether the policy, asked again, takes the same option."""
-    offer, pending = offer_of(row.kind, numbers(row.options)), np.zeros_like(fold.idle)
-    pending[offer.array] = numbers(row.pending)
-    return int(fold.engine.choose(offer, pending, row.task)[0]) == row.option
+    offer, running = offer_of(row.kind, numbers(row.options)), numbers(row.pending)
+    counts = dict(zip(offer.numbers, running, strict=True)) if any(running) else {}
+    return fold.engine.choose(offer, counts, row.task)[0] == row.option
 
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:

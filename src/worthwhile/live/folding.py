@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from copy import copy
 from typing import NamedTuple
 
-import numpy as np
-
 from worthwhile import state as states
 from worthwhile.live.engines import engine_of
 from worthwhile.live.tally import Folded, new_tally
@@ -47,7 +45,6 @@ class Fold:
     def put(self, state: Folded) -> None:
         self.state = state
         self.engine.bind(state)
-        self.idle = np.zeros(state.tally.pulls.shape[1], np.uint32)
         holder = getattr(state.learned, "plug_in", state.learned)
         self.ratios = memoryview(holder.ratio) if hasattr(holder, "ratio") else None
 

@@ -61,7 +61,8 @@ def pool(arms: Moments, kind: int, options: Indices, one: float) -> Spread:
             if mean > 0.0:
                 relative_freedom += more
                 relative_cost += squares / (mean * mean)
-    freedom, relative_freedom = max(freedom, one), max(relative_freedom, one)
+    freedom = freedom if freedom > one else one
+    relative_freedom = relative_freedom if relative_freedom > one else one
     return Spread(reward / freedom, cost / freedom, product / freedom, relative_cost / relative_freedom)
 
 
@@ -73,19 +74,21 @@ def evidence(
     The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts.
     """
     arm, prior = (kind, option), PRIOR_PULLS * one
-    pulls, reward, cost = float(arms.pulls[arm]), float(arms.mean_reward[arm]), float(arms.mean_cost[arm])
-    reward_variance = (float(arms.reward_squares[arm]) + prior * spread.reward) / pulls
-    reward_variance = max(reward_variance, RELATIVE_FLOOR * (reward * reward + behind * behind))
+    pulls, reward, cost = arms.pulls[arm], arms.mean_reward[arm], arms.mean_cost[arm]
+    reward_variance = (arms.reward_squares[arm] + prior * spread.reward) / pulls
+    floor = RELATIVE_FLOOR * (reward * reward + behind * behind)
+    reward_variance = reward_variance if reward_variance > floor else floor
     pooled = spread.relative_cost * cost * cost if positive else spread.cost
-    cost_variance = (float(arms.cost_squares[arm]) + prior * pooled) / pulls
-    cost_variance = max(cost_variance, RELATIVE_FLOOR * cost * cost)
+    cost_variance = (arms.cost_squares[arm] + prior * pooled) / pulls
+    floor = RELATIVE_FLOOR * cost * cost
+    cost_variance = cost_variance if cost_variance > floor else floor
     if positive and ratio > 0.0:
         unit = ratio * cost
         total = least_gamma_evidence(behind / unit, reward_variance / (unit * unit), cost * cost / cost_variance)
     else:
-        covariance = (float(arms.products[arm]) + prior * spread.product) / pulls
+        covariance = (arms.products[arm] + prior * spread.product) / pulls
         total = gaussian_evidence(behind, ratio, cost, reward_variance, cost_variance, covariance)
-    return (pulls + prior) / pulls * total
+    return float((pulls + prior) / pulls * total)
 
 
 def gaussian_evidence(
@@ -121,15 +124,16 @@ def least_gamma_evidence(delta: float, nu: float, kappa: float) -> float:
     p = middle * middle - b / 3.0
     q = middle * middle * middle - 0.5 * middle * b + 0.5 * c
     least, square = gamma_evidence(0.0, delta, nu, kappa), q * q - p * p * p
-    roots = 1 if square >= 0.0 else 3
-    size = math.sqrt(max(p, 0.0))
-    angle = 0.0 if roots == 1 else math.acos(max(-1.0, min(1.0, q / (p * size)))) / 3.0
-    for turn in range(roots):
-        if roots == 1:
-            x = cube_root(q, math.sqrt(square), p)
-        else:
-            x = 2.0 * size * math.cos(angle - 2.0 * math.pi / 3.0 * turn)
-        least = min(least, gamma_evidence(max(0.0, min(middle + x, delta)), delta, nu, kappa))
+    if square >= 0.0:
+        y = middle + cube_root(q, math.sqrt(square), p)
+        value = gamma_evidence(0.0 if y < 0.0 else delta if y > delta else y, delta, nu, kappa)
+        return value if value < least else least
+    size = math.sqrt(p)
+    angle = math.acos(max(-1.0, min(1.0, q / (p * size)))) / 3.0
+    for turn in range(3):
+        y = middle + 2.0 * size * math.cos(angle - 2.0 * math.pi / 3.0 * turn)
+        value = gamma_evidence(0.0 if y < 0.0 else delta if y > delta else y, delta, nu, kappa)
+        least = value if value < least else least
     return least
 
 
@@ -215,7 +219,7 @@ def least_busy(options: Indices, pending: Indices, rng: Rng) -> int:
     """The position of the option with the fewest tasks running, ties at random: all run, and none has reported."""
     fewest, ties, position = math.inf, 0.0, -1
     for place, option in enumerate(options):
-        running = float(pending[option])
+        running = pending[option]
         if running < fewest:
             fewest, ties, position = running, 1.0, place
         elif running == fewest:
@@ -235,7 +239,7 @@ class RatioImed(NamedTuple):
         return State(new_moments(kinds, options), new_plug_in(kinds), np.full(1, math.inf), np.ones(1))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        arms, ratio, one = state.arms, float(state.plug_in.ratio[0]), float(state.weight[0])
+        arms, ratio, one = state.arms, state.plug_in.ratio[0], state.weight[0]
         forced = 0 if len(options) == 1 else start(arms, kind, options, pending, rng)
         if forced >= 0:
             option = options[forced]
@@ -245,19 +249,19 @@ class RatioImed(NamedTuple):
         for option in options:
             arm = kind, option
             if all_pulls[arm] > 0.0:
-                reward = float(mean_reward[arm])
-                score = reward - ratio * float(mean_cost[arm])
+                reward = mean_reward[arm]
+                score = reward - ratio * mean_cost[arm]
                 if score > top:
                     top, worth = score, abs(reward)
         spread, positive = pool(arms, kind, options, one), state.least_cost[0] > 0.0
         rivals = math.log(len(options) - 1.0)
-        best, best_index = NOTHING, math.inf
+        best, best_index = options[0], math.inf
         for option in options:
             arm = kind, option
             if all_pulls[arm] > 0.0:
-                reward, cost = float(mean_reward[arm]), float(mean_cost[arm])
-                reported = float(all_pulls[arm]) / one
-                pulls = reported + float(pending[option])
+                reward, cost = mean_reward[arm], mean_cost[arm]
+                reported = all_pulls[arm] / one
+                pulls = reported + pending[option]
                 index, behind = math.log(pulls), top - (reward - ratio * cost)
                 if behind > 0.0:
                     index += rivals + log_price(behind, worth)
@@ -266,8 +270,10 @@ class RatioImed(NamedTuple):
                         against *= pulls / self.caution
                         index += min(against, SECOND_LOOK) if reported <= 1.0 else against
                 if index < best_index:
-                    best, best_index = Decision(option, reward, cost), index
-        return best
+                    best, best_index = option, index
+        if best_index == math.inf:
+            return NOTHING
+        return Decision(best, mean_reward[kind, best], mean_cost[kind, best])
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         return Decision(option, state.arms.mean_reward[kind, option], state.arms.mean_cost[kind, option])

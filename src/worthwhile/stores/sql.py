@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
 
 AT_ONCE = 500  # values in one list
+OVERHEAD = TaskRow._fields.index("overhead")  # from here on, and the option, a task may change
 
 
 def columns(row: Any) -> str:
@@ -124,8 +125,8 @@ class SqlTransaction(ABC):
             if rows:
                 self.write(sql, [(id, *row) for row in rows])
         if changed:
-            values = [(row.option, row.overhead, row.reward, row.cost, row.report, row.cancelled) for row in changed]
-            self.write(CHANGE_TASKS, [(*new, id, row.task) for new, row in zip(values, changed, strict=True)])
+            values = [(row.option, *row[OVERHEAD:], id, row.task) for row in changed]
+            self.write(CHANGE_TASKS, values)
         if names or tasks or reports:
             self.write(COUNT, [(len(names), len(tasks), len(reports), id)])
 
