@@ -99,7 +99,8 @@ class Batch:
         counts = self.counts
         if kind not in counts:
             kinds = [kind] if len(self.requests) == 1 else self.kinds_asked(kind)
-            counts |= {each: {} for each in kinds}
+            for each in kinds:
+                counts[each] = {}
             for each, option, count in self.tx.running(self.mirror.id, kinds, self.header.now):
                 counts[each][option] = count
             for row in self.changed.values():
