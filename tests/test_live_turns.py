@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from worthwhile.errors import StoreError
 from worthwhile.live.turns import Request, Turns
 
 
@@ -63,6 +64,90 @@ def test_what_waits_is_done_together() -> None:
     slow.go.set()
     assert crowd.all_answered() == list(range(8))
     assert slow.batches == [1, 7]
+    assert not slow.turns.turn.locked()
+
+
+def test_whoever_has_been_answered_asks_again_before_the_next_batch() -> None:
+    """The last one answered passes the turn on, so that batches stay as large as the crowd."""
+    batches: list[int] = []
+
+    def work(batch: Sequence[Request]) -> None:
+        batches.append(len(batch))
+        time.sleep(0.002)  # as long as a commit on a slow disk: everybody has asked by then
+        at_once(batch)
+
+    turns, together = Turns(work), threading.Barrier(8)
+
+    def ask() -> None:
+        together.wait()
+        for number in range(20):
+            assert turns.ask(Request(print, number)) == number
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sum(batches) == 160
+    assert len(batches) < 32  # two crowds taking turns would need 40, one by one 160
+
+
+def test_several_requests_queue_like_one_and_are_not_passed_over() -> None:
+    def work(batch: Sequence[Request]) -> None:
+        time.sleep(0.001)  # so that somebody always waits
+        at_once(batch)
+
+    turns, busy = Turns(work), True
+
+    def ask() -> None:
+        while busy:
+            turns.ask(Request(print, 1))
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    asked = [[Request(print, 10 * turn + number) for number in range(3)] for turn in range(50)]
+    patient = threading.Thread(target=lambda: [turns.ask_all(some) for some in asked], daemon=True)
+    patient.start()
+    patient.join(20)
+    done = not patient.is_alive()
+    busy = False
+    for thread in threads:
+        thread.join(10)
+    assert done
+    assert [[one.answer for one in some] for some in asked] == [
+        [10 * turn, 10 * turn + 1, 10 * turn + 2] for turn in range(50)
+    ]
+    assert not turns.turn.locked()
+
+
+def test_work_that_is_interrupted_leaves_nobody_waiting() -> None:
+    slow = Slow()
+    crowd = Crowd(slow)
+    crowd.ask(0)
+    reasons: list[str] = []
+
+    def interrupted(batch: Sequence[Request]) -> None:
+        at_once(batch[:1])
+        raise KeyboardInterrupt
+
+    def ask(number: int) -> None:
+        try:
+            slow.turns.ask(Request(print, number))
+        except (StoreError, KeyboardInterrupt) as reason:
+            reasons.append(type(reason).__name__)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(5)]
+    for number, thread in enumerate(threads, 1):
+        thread.start()
+        while len(slow.turns.waiting) < number:
+            time.sleep(0.001)
+    slow.turns.work = interrupted
+    slow.go.set()
+    for thread in threads:
+        thread.join(30)
+    assert crowd.all_answered() == [0]
+    assert sorted(reasons) == ["KeyboardInterrupt", *["StoreError"] * 4]
     assert not slow.turns.turn.locked()
 
 
