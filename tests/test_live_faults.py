@@ -130,6 +130,18 @@ def test_a_full_disk_is_named_loses_nothing_and_is_forgotten_when_there_is_room(
         assert len(log) == len({entry.task for entry in log})
 
 
+def test_a_store_that_has_become_read_only_is_named_and_loses_nothing(small_disk: Path) -> None:
+    url = f"sqlite:///{small_disk}/tasks.db"
+    with Scheduler(url) as scheduler:
+        scheduler.decide("before", OPTIONS).report(reward=1.0, cost=1.0)
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    with pytest.raises(StoreError, match=r"tasks.db: .*nothing was stored: the file and its folder must be .*writable"):
+        Scheduler(url)
+    subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+    with Scheduler(url) as scheduler:
+        assert scheduler.summary().reports == 1
+
+
 def fill(scheduler: Scheduler, acknowledged: list[str]) -> None:
     """Use a scheduler until its disk is full; other things take part of it."""
     path = Path(str(scheduler.url).removeprefix("sqlite:///")).with_name("filler")

@@ -301,11 +301,11 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"/nowhere/tasks.db: .*unable to open database file"):
+    with pytest.raises(StoreError, match=r"/nowhere/tasks.db: .*unable to open database file; .*folder must be there"):
         Scheduler("sqlite:////nowhere/tasks.db")
     with pytest.raises(StoreError, match="no store at"):
         open_store(f"sqlite:///{tmp_path}/absent.db", create=False)
-    with pytest.raises(StoreError, match=r"postgresql://…@/x\?host=/nowhere"):
+    with pytest.raises(StoreError, match=r"postgresql://…@/x\?host=/nowhere: .*nothing was stored: start the server"):
         Scheduler("postgresql://user:secret@/x?host=/nowhere")
 
 

@@ -120,9 +120,10 @@ def connect(url: str, patience: float) -> psycopg.Connection[Any]:
     while True:
         try:
             return psycopg.connect(url, autocommit=True)
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as reason:
             if time.monotonic() > until:
-                raise
+                what, remedy = in_one_line(reason), "start the server, or correct the address"
+                raise StoreError(f"{without_password(url)}: {what}; nothing was stored: {remedy}") from reason
             time.sleep(0.1)
 
 
@@ -132,6 +133,9 @@ def explained(where: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as reason:
-        what = " ".join(str(reason).split())
         remedy = "what was asked may or may not be stored: repeat it (a key or a report counts once)"
-        raise StoreError(f"{where}: {what}; {remedy}") from reason
+        raise StoreError(f"{where}: {in_one_line(reason)}; {remedy}") from reason
+
+
+def in_one_line(reason: psycopg.Error) -> str:
+    return " ".join(str(reason).split())

@@ -135,6 +135,9 @@ def explained(path: Path) -> Iterator[None]:
         raise StoreError(f"{path} {NO_DATABASE} ({reason})") from reason
     except apsw.FullError as reason:
         raise StoreError(f"{path}: no space left on the disk; nothing was stored: free some and try again") from reason
+    except (apsw.ReadOnlyError, apsw.PermissionsError, apsw.CantOpenError) as reason:
+        remedy = "the file and its folder must be there and writable: SQLite keeps two more files beside it"
+        raise StoreError(f"{path}: {reason}; nothing was stored: {remedy}") from reason
     except apsw.BusyError as reason:
         waited = f"other processes kept it locked for {PATIENCE:g} s"
         raise StoreError(f"{path}: {waited}; nothing was stored: try again") from reason
