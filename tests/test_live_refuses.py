@@ -309,6 +309,14 @@ def test_a_store_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
         Scheduler("postgresql://user:secret@/x?host=/nowhere")
 
 
+def test_a_scheduler_that_was_closed_says_so(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        task = scheduler.decide("x", [1, 2])
+    for use in (scheduler.summary, lambda: scheduler.decide("x", [1, 2]), lambda: task.report(reward=1.0, cost=1.0)):
+        with pytest.raises(StoreError, match=r"was closed.* open it again"):
+            use()
+
+
 def test_settings_are_plain_text(sqlite: str) -> None:
     with Scheduler(sqlite, overhead=1.5) as scheduler:
         scheduler.retire("long", kind="x")

@@ -170,13 +170,7 @@ class Scheduler:
             if not isinstance(options, Iterable):
                 raise BadTask(f"options = {options!r}; give a list of options")
             options = list(options)
-        return Request(partial(self.decided, kind, options, key, seconds), None, key, kind)
-
-    def decided(self, kind: str, options: Sequence[Option], key: str | None, lease: float, batch: Batch) -> Task:
-        """The task for its user."""
-        row = batch.decide(kind, options, key, lease)
-        over = row.report is not None or bool(row.cancelled)
-        return Task(self, str(row.task), kind, batch.mirror.option(row.option), over)
+        return Request(partial(decided, self, kind, options, key, seconds), None, key, kind)
 
     def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
@@ -318,6 +312,15 @@ def begin_anew_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=begin_anew_in_child)
+
+
+def decided(
+    scheduler: Scheduler, kind: str, options: Sequence[Option], key: str | None, lease: float, batch: Batch
+) -> Task:
+    """What `Scheduler.deciding` asks for: the task for its user."""
+    row = batch.decide(kind, options, key, lease)
+    over = row.report is not None or bool(row.cancelled)
+    return Task(scheduler, str(row.task), kind, batch.mirror.option(row.option), over)
 
 
 def reporting(id: str | int, reward: float | None, cost: float | None) -> Request:

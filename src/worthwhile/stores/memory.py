@@ -31,7 +31,7 @@ class MemoryStore(Forkable):
 
     def __init__(self) -> None:
         super().__init__()
-        self.elsewhere = False
+        self.gone = ""  # why it cannot be used any more
         self.by_name: dict[str, Kept] = {}
         self.by_id: list[Kept] = []
         self.kept_tokens: dict[str, TokenRow] = {}
@@ -41,10 +41,8 @@ class MemoryStore(Forkable):
         return self
 
     def __enter__(self) -> MemoryStore:
-        if self.elsewhere:
-            raise StoreError(
-                "this scheduler is in the memory of the process that was forked; use a SQLite file instead"
-            )
+        if self.gone:
+            raise StoreError(self.gone)
         self.in_use.acquire()
         return self
 
@@ -60,10 +58,10 @@ class MemoryStore(Forkable):
 
     def begin_anew(self) -> None:
         super().begin_anew()
-        self.elsewhere = True
+        self.gone = "this scheduler is in the memory of the process that was forked; use a SQLite file instead"
 
     def close(self) -> None:
-        pass
+        self.gone = "this scheduler was closed, and it was in memory only; use a SQLite file to open it again"
 
     def schedulers(self) -> list[str]:
         return sorted(self.by_name)
