@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -153,7 +154,7 @@ def test_bad_settings_are_refused(settings: dict[str, Any], words: str) -> None:
 
 
 class Odd(NamedTuple):
-    """Chooses what nobody offered, or fails, or does more with its arrays than index them, or cannot learn."""
+    """Chooses what nobody offered, fails, does more with its arrays than index them, cannot learn, or estimates NaN."""
 
     how: int
 
@@ -164,7 +165,10 @@ class Odd(NamedTuple):
         if self.how == 1:
             raise ZeroDivisionError("mine")
         tasks = json.loads(json.dumps(state.tasks.tolist() if self.how == 2 else [0.0]))
-        return Decision(99 if self.how == 0 else options[0], 0.0, float(np.sum(state.tasks.reshape(-1)) + 0 * tasks[0]))
+        reward = math.nan if self.how == 4 else 0.0
+        return Decision(
+            99 if self.how == 0 else options[0], reward, float(np.sum(state.tasks.reshape(-1)) + 0 * tasks[0])
+        )
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         return Decision(option, 0.0, 0.0)
@@ -195,6 +199,11 @@ def test_a_policy_that_breaks_the_rules_is_named(address: str) -> None:
         scheduler.decide("x", OPTIONS).report(1.0, 1.0)
         assert "Odd raised ZeroDivisionError: mine" in scheduler.summary().set_aside[0].why
         assert scheduler.rebuild()
+    with (
+        Scheduler(address, "e", policy=Odd(4)) as scheduler,
+        pytest.raises(BrokenRule, match=r"Odd estimated reward nan and cost 0.0; both must be finite"),
+    ):
+        scheduler.decide("x", OPTIONS)
 
 
 BAD_ROWS: dict[str, str] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from worthwhile.errors import (
@@ -166,6 +167,9 @@ class Batch:
             raise BrokenRule(f"{shown}; worthwhile.testing.check_policy finds out more") from reason
         if made[0] not in offer.numbers:
             raise BrokenRule(f"{type(fold.policy).__name__} chose an option that is not on offer")
+        if not isfinite(made[1] + made[2]):
+            name = type(fold.policy).__name__
+            raise BrokenRule(f"{name} estimated reward {made[1]!r} and cost {made[2]!r}; both must be finite")
         return made
 
     def same_kind(self, row: TaskRow, kind: str) -> TaskRow:
