@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from typing import Any
 
@@ -103,3 +104,21 @@ def test_late_reports_meet_the_same_running_tasks(name: str) -> None:
         reward, cost, _ = live(scheduler, late=7)
     assert reward == result.measure("reward")[0, 0, -1]
     assert cost == result.measure("cost")[0, 0, -1]
+
+
+def test_the_largest_and_smallest_feedback_is_decided_on_and_gives_the_same_bits_compiled() -> None:
+    def learned(engine: str, seed: int) -> bytes:
+        draw, chosen = random.Random(seed), []
+        scheduler = Scheduler(seed=seed, engine=engine)
+        for number in range(60):
+            task = scheduler.decide("ab"[number % 2], [1, 2, 3, 4][: draw.randint(1, 4)])
+            chosen.append(task.option)
+            reward, cost = (
+                (0.1 + draw.random()) * 10 ** (draw.uniform(-99, 99) * draw.randint(0, 1)) for _ in range(2)
+            )
+            task.report(reward * draw.choice([1, -1]), cost)
+        assert scheduler.mirror is not None
+        return repr(chosen).encode() + states.to_bytes(scheduler.mirror.fold.state)
+
+    for seed in range(40):
+        assert learned("python", seed) == learned("compiled", seed)

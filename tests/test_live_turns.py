@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -151,33 +152,152 @@ def test_work_that_is_interrupted_leaves_nobody_waiting() -> None:
     assert not slow.turns.turn.locked()
 
 
-def test_an_interrupted_thread_wakes_the_next_all_the_same() -> None:
-    slow, main = Slow(), threading.get_ident()
+@pytest.fixture
+def signalled() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """The main thread gets SIGUSR1 when something else has been waited for; handlers are as before afterwards."""
+    before, helpers = signal.getsignal(signal.SIGUSR1), []
+
+    def when(waited: Callable[[], None]) -> None:
+        def helper() -> None:
+            waited()
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+        helpers.append(threading.Thread(target=helper))
+        helpers[-1].start()
+
+    yield when
+    for helper in helpers:
+        helper.join(30)
+    signal.signal(signal.SIGUSR1, before)
+
+
+Signalled = Callable[[Callable[[], None]], None]
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_who_is_interrupted_in_the_queue_leaves_it_and_the_others_are_answered(signalled: Signalled) -> None:
+    slow = Slow()
     crowd = Crowd(slow)
     for number in range(3):
         crowd.ask(number)
 
-    def interrupt() -> None:
+    def more_wait() -> None:
         while len(slow.turns.waiting) < 3:  # this thread waits too
             time.sleep(0.001)
         for number in range(3, 7):
             crowd.ask(number)
-        for _ in range(3):
-            signal.pthread_kill(main, signal.SIGINT)
-            time.sleep(0.05)
-        slow.go.set()
 
-    helper = threading.Thread(target=interrupt)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        helper.start()
-        with pytest.raises(KeyboardInterrupt):
-            slow.turns.ask(Request(print, 99))
-    finally:
-        signal.signal(signal.SIGINT, before)
-    helper.join(30)
+    signal.signal(signal.SIGUSR1, interrupt)
+    signalled(more_wait)
+    with pytest.raises(KeyboardInterrupt):
+        slow.turns.ask(Request(print, 99))
+    slow.go.set()
     assert crowd.all_answered() == list(range(7))
+    assert slow.batches == [1, 6]
     assert not slow.turns.turn.locked()
+
+
+def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled: Signalled) -> None:
+    slow, request = Slow(), Request(print, 99)
+    crowd = Crowd(slow)
+    crowd.ask(0)
+    crowd.ask(1)
+
+    def it_is_worked_on() -> None:
+        while len(slow.turns.waiting) < 2:
+            time.sleep(0.001)
+        slow.begun.clear()
+        slow.go.set()
+        slow.go.clear()
+        assert slow.begun.wait(30)
+        crowd.ask(2)
+        threading.Timer(0.2, slow.go.set).start()  # after the signal
+
+    signal.signal(signal.SIGUSR1, interrupt)
+    signalled(it_is_worked_on)
+    with pytest.raises(KeyboardInterrupt):
+        slow.turns.ask(request)
+    assert (request.answer, request.reason) == (99, None)
+    assert crowd.all_answered() == [0, 1, 2]
+    assert not slow.turns.turn.locked()
+
+
+def test_a_signal_handler_may_ask_while_its_thread_waits(signalled: Signalled) -> None:
+    slow, answers = Slow(), []
+    crowd = Crowd(slow)
+    crowd.ask(0)
+
+    def it_waits() -> None:
+        while not slow.turns.waiting:
+            time.sleep(0.001)
+        crowd.ask(1)
+        threading.Timer(0.2, slow.go.set).start()
+
+    signal.signal(signal.SIGUSR1, lambda *_: answers.append(slow.turns.ask(Request(print, 98))))
+    signalled(it_waits)
+    assert slow.turns.ask(Request(print, 99)) == 99
+    assert answers == [98]
+    assert crowd.all_answered() == [0, 1]
+    assert not slow.turns.turn.locked()
+
+
+def test_who_asks_in_the_middle_of_its_own_work_is_told_so() -> None:
+    def work(batch: Sequence[Request]) -> None:
+        turns.ask(Request(print, 2))
+
+    turns = Turns(work)
+    with pytest.raises(StoreError, match=r"in the middle of using the scheduler; .* set a flag, and do it later"):
+        turns.ask(Request(print, 1))
+    assert not turns.turn.locked()
+
+
+def test_ctrl_c_at_any_moment_leaves_nobody_waiting() -> None:
+    """A process of its own: eight threads ask, the main thread is interrupted all the time."""
+    command = [sys.executable, "-c", INTERRUPTED]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.returncode) == ("all went on\n", 0), ended.stderr
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+from worthwhile.live.turns import Request, Turns
+
+def work(batch):
+    time.sleep(0.0002)
+    for request in batch:
+        request.answer, request.reason = request.task, None
+
+def ask(place):
+    while not stop:
+        turns.ask(Request(print, 1))
+        asked[place] += 1
+
+def interrupt():
+    for _ in range(200):
+        time.sleep(0.011)
+        os.kill(os.getpid(), signal.SIGINT)
+
+turns, stop, asked = Turns(work), False, [0] * 8
+threads = [threading.Thread(target=ask, args=(place,), daemon=True) for place in range(8)]
+helper = threading.Thread(target=interrupt)
+for thread in (*threads, helper):
+    thread.start()
+while helper.is_alive():
+    try:
+        while helper.is_alive():
+            turns.ask(Request(print, 2))
+    except KeyboardInterrupt:
+        pass
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+before = list(asked)
+time.sleep(0.5)
+moved = [now > then for now, then in zip(asked, before)]
+stop = True
+print("all went on" if all(moved) else moved)
+"""
 
 
 def at_once(batch: Sequence[Request]) -> None:

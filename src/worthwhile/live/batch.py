@@ -66,7 +66,7 @@ class Batch:
         if new or entries or self.changed or mirror.added:
             self.tx.add(mirror.id, mirror.added, new, [*self.changed.values()], entries)
             mirror.added = []
-        if entries and entries[-1].number - mirror.saved >= SNAPSHOT_EVERY:
+        if mirror.fold.position - mirror.saved >= SNAPSHOT_EVERY:
             self.save_snapshot()
 
     def fetch(self) -> None:
@@ -160,17 +160,18 @@ class Batch:
         """The policy's decision, which may be anything if the policy is the user's own."""
         fold = self.mirror.fold
         try:
-            made = fold.engine.choose(offer, running, task)
+            option, reward, cost = fold.engine.choose(offer, running, task)
+            reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
         except Exception as reason:
             name = type(fold.policy).__name__
             shown = f"{name} raised {type(reason).__name__}: {reason}"
             raise BrokenRule(f"{shown}; worthwhile.testing.check_policy finds out more") from reason
-        if made[0] not in offer.numbers:
+        if option not in offer.numbers:
             raise BrokenRule(f"{type(fold.policy).__name__} chose an option that is not on offer")
-        if not isfinite(made[1] + made[2]):
+        if not isfinite(reward + cost):
             name = type(fold.policy).__name__
-            raise BrokenRule(f"{name} estimated reward {made[1]!r} and cost {made[2]!r}; both must be finite")
-        return made
+            raise BrokenRule(f"{name} estimated reward {reward!r} and cost {cost!r}; both must be finite")
+        return int(option), reward, cost
 
     def same_kind(self, row: TaskRow, kind: str) -> TaskRow:
         """A key that is used again must mean the same task."""

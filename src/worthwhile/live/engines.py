@@ -5,6 +5,7 @@ What is reported is also counted in the tally.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +20,7 @@ from worthwhile.loop import ENGINES, first_cause
 from worthwhile.policies import Policy
 from worthwhile.state import Indices
 
-Judged = tuple[int, float, float]  # a Decision, or the same without the names; `choose` gives plain numbers
+Judged = tuple[int, float, float]  # a Decision, or the same without the names
 
 
 class Offer(NamedTuple):
@@ -83,21 +84,19 @@ class Interpreted:
             self.plain = True
 
     def bind(self, state: Folded) -> None:
-        self.tally, self.idle = views(state.tally), [0] * state.tally.pulls.shape[1]
+        self.tally, self.idle = views(state.tally), memoryview(array("I", [0] * state.tally.pulls.shape[1]))
         self.state = state.learned if self.plain else views(state.learned)
 
     def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
         options: Any = offer.numbers
         pending: Any = self.idle
         if running:
-            pending = pending.copy()
+            pending = memoryview(array("I", self.idle))
             for option, count in running.items():
                 pending[option] = count
         if self.plain:
-            options, pending = offer.array, np.array(pending, np.uint32)
-        made = self.policy.choose(self.state, offer.kind, options, pending, Rng(self.key, task))
-        option, reward_estimate, cost_estimate = made
-        return int(option), float(reward_estimate) + 0.0, float(cost_estimate) + 0.0  # −0.0 is 0.0 in every store
+            options, pending = offer.array, np.asarray(pending)
+        return self.policy.choose(self.state, offer.kind, options, pending, Rng(self.key, task))
 
     def judge(self, kind: int, option: int) -> Judged:
         return self.policy.judge(self.state, kind, option)
@@ -226,7 +225,7 @@ def policy_observe(policy: Any, state: Any, kind: int, option: int, reward: floa
 
 def choose_one(holder: Any, kind: int, options: Indices, pending: Indices, key: int, task: int) -> Judged:
     made = policy_choose(holder.policy, holder.state, kind, options, pending, Rng(key, task))
-    return made.option, made.reward_estimate + 0.0, made.cost_estimate + 0.0
+    return made.option, made.reward_estimate, made.cost_estimate
 
 
 def judge_one(holder: Any, kind: int, option: int) -> Judged:

@@ -236,7 +236,7 @@ def repeats(row: TaskRow, fold: Fold) -> bool:
     """Whether the policy, asked again, takes the same option."""
     offer, running = offer_of(row.kind, numbers(row.options)), numbers(row.pending)
     counts = dict(zip(offer.numbers, running, strict=True)) if any(running) else {}
-    return fold.engine.choose(offer, counts, row.task)[0] == row.option
+    return int(fold.engine.choose(offer, counts, row.task)[0]) == row.option
 
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:

@@ -15,6 +15,10 @@ from typing import Any
 from worthwhile.errors import StoreError
 
 UNKNOWN = StoreError("interrupted; whether it was stored is not known: ask again")
+IN_THE_MIDDLE = (
+    "this thread is in the middle of using the scheduler; neither a policy nor a signal handler can use it as well: "
+    "set a flag, and do it later"
+)
 
 
 class Request:
@@ -33,10 +37,15 @@ class Waiting:
     """A thread that waits for its requests to be answered, or for its turn to answer them."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
-        self.requests, self.leads = requests, False
+        self.requests, self.leads, self.woken = requests, False, False
+        self.interruptible = threading.get_ident() == threading.main_thread().ident
         self.next: Waiting | None = None  # to be woken
         self.signal = threading.Lock()
         self.signal.acquire()
+
+    def wake(self) -> None:
+        self.woken = True
+        self.signal.release()
 
 
 class Turns:
@@ -44,12 +53,14 @@ class Turns:
 
     Who has been answered wakes the next one, and the last of them passes the turn on. By then most have asked for
     something again, so that the next batch is as large. All woken at once would only wait for the interpreter's lock.
+    Signals interrupt the main thread wherever it is: nobody depends on it.
     """
 
     def __init__(self, work: Callable[[Sequence[Request]], None]) -> None:
         self.work = work
         self.waiting: deque[Waiting] = deque()
         self.turn = threading.Lock()
+        self.leader = 0  # the thread that is at work
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
@@ -69,55 +80,84 @@ class Turns:
             self.wait(Waiting(requests))
 
     def wait(self, one: Waiting) -> None:
-        """Until it is done, or this thread's turn to do it; Ctrl-C has to wait too, or the turn would be lost."""
+        """Until it is done, or this thread's turn to do it."""
+        if self.leader == threading.get_ident():
+            raise StoreError(IN_THE_MIDDLE)
         interrupt = None
         self.waiting.append(one)
         if self.turn.acquire(False):  # whoever had the turn was gone before it saw this one
-            one.leads = True
+            one.leads = self.took_out(one)
         else:
-            interrupt = acquire(one.signal)
+            interrupt = self.sleep(one)
         if one.leads:
-            self.lead(())
+            self.lead(one.requests)
         elif one.next is not None:
-            one.next.signal.release()
-        else:
+            one.next.wake()
+        elif not one.interruptible:
             self.pass_on()
         if interrupt is not None:
             raise interrupt
 
-    def lead(self, requests: Sequence[Request]) -> None:
-        """Do that and what is waiting; then the others go on, one after the other."""
-        others = None
-        if self.waiting:
-            queued = [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
-            others = [one for one in queued if not one.leads]
-            requests = [*requests, *(request for one in queued for request in one.requests)]
+    def sleep(self, one: Waiting) -> BaseException | None:
+        """Until woken. An interrupt takes it out of the queue or, if somebody is at work on it, has to wait."""
+        interrupt = None
+        while True:
+            try:
+                while not one.woken:
+                    one.signal.acquire()
+                return interrupt
+            except BaseException as reason:
+                if self.took_out(one):
+                    raise
+                interrupt = reason
+
+    def took_out(self, one: Waiting) -> bool:
+        """Take somebody out of the queue, unless somebody else has done so."""
         try:
+            self.waiting.remove(one)
+        except ValueError:
+            return False
+        return True
+
+    def lead(self, requests: Sequence[Request]) -> None:
+        """Do that and what is waiting; then the others go on."""
+        answered: list[Waiting] = []
+        try:
+            self.leader = threading.get_ident()
+            if self.waiting:
+                answered = [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
+                requests = [*requests, *(request for one in answered for request in one.requests)]
             self.work(requests)
         finally:
-            if others:
-                for one, after in pairwise(others):
-                    one.next = after
-                others[0].signal.release()
+            self.leader = 0
+            if answered:
+                self.wake(answered)
             else:
                 self.pass_on()
 
+    def wake(self, answered: Sequence[Waiting]) -> None:
+        """One wakes the next, and the last passes the turn on; the main thread goes its own way."""
+        chain = [one for one in answered if not one.interruptible]
+        for one, after in pairwise(chain):
+            one.next = after
+        for one in answered:
+            if one.interruptible:
+                one.wake()
+        if chain:
+            chain[0].wake()
+        else:
+            self.pass_on()
+
     def pass_on(self) -> None:
-        """The turn goes to who has waited longest; if nobody waits, it is free."""
-        while not self.waiting:
-            self.turn.release()
-            if not self.waiting or not self.turn.acquire(False):
+        """The turn goes to who has waited longest, the main thread last; if nobody waits, it is free."""
+        while True:
+            if not self.waiting:
+                self.turn.release()
+                if not self.waiting or not self.turn.acquire(False):
+                    return
+            queue = self.waiting.copy()
+            first = next((one for one in queue if not one.interruptible), queue[-1] if queue else None)
+            if first is not None and self.took_out(first):
+                first.leads = True
+                first.wake()
                 return
-        self.waiting[0].leads = True
-        self.waiting[0].signal.release()
-
-
-def acquire(lock: threading.Lock) -> BaseException | None:
-    """Get a lock, however often that is interrupted; what it was interrupted by."""
-    interrupt = None
-    while True:
-        try:
-            lock.acquire()
-            return interrupt
-        except BaseException as reason:
-            interrupt = reason

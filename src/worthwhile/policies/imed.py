@@ -82,10 +82,11 @@ def evidence(
     cost_variance = (arms.cost_squares[arm] + prior * pooled) / pulls
     floor = RELATIVE_FLOOR * cost * cost
     cost_variance = cost_variance if cost_variance > floor else floor
-    if positive and ratio > 0.0:
-        unit = ratio * cost
-        total = least_gamma_evidence(behind / unit, reward_variance / (unit * unit), cost * cost / cost_variance)
-    else:
+    unit = ratio * cost
+    nu = reward_variance / (unit * unit) if positive and ratio > 0.0 and unit * unit > 0.0 else 0.0
+    if nu > 0.0:
+        total = least_gamma_evidence(behind / unit, nu, cost * cost / cost_variance)
+    else:  # costs may be negative, or these numbers are too far apart
         covariance = (arms.products[arm] + prior * spread.product) / pulls
         total = gaussian_evidence(behind, ratio, cost, reward_variance, cost_variance, covariance)
     return float((pulls + prior) / pulls * total)
@@ -124,7 +125,7 @@ def least_gamma_evidence(delta: float, nu: float, kappa: float) -> float:
     p = middle * middle - b / 3.0
     q = middle * middle * middle - 0.5 * middle * b + 0.5 * c
     least, square = gamma_evidence(0.0, delta, nu, kappa), q * q - p * p * p
-    if square >= 0.0:
+    if not square < 0.0:
         y = middle + cube_root(q, math.sqrt(square), p)
         value = gamma_evidence(0.0 if y < 0.0 else delta if y > delta else y, delta, nu, kappa)
         return value if value < least else least

@@ -47,14 +47,13 @@ class MemoryStore(Forkable):
         return self
 
     def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
-        if reason is not None:
-            self.roll_back()
-        self.undo.clear()
-        self.in_use.release()
-
-    def roll_back(self) -> None:
-        for step, *values in reversed(self.undo):
-            step(*values)
+        try:
+            if reason is not None:
+                for step, *values in reversed(self.undo):
+                    step(*values)
+        finally:
+            self.undo.clear()
+            self.in_use.release()
 
     def begin_anew(self) -> None:
         super().begin_anew()

@@ -89,7 +89,7 @@ class SqliteStore(SqlTransaction, Forkable):
         return self.connection
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
-        """Counted here: SQLite would sort them first, which takes longer."""
+        """Counted here: SQLite would sort them first, which takes longer for the few that usually run."""
         found = Counter(self.listed(EACH_RUNNING, (id,), kinds, (now,)))
         return [(kind, option, count) for (kind, option), count in found.items()]
 
