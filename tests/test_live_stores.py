@@ -10,7 +10,7 @@ import pytest
 
 from worthwhile import Scheduler
 from worthwhile.errors import BrokenRule
-from worthwhile.stores import memory, open_store
+from worthwhile.stores import open_store
 from worthwhile.stores.base import LogRow, Snapshot, TaskRow
 from worthwhile.stores.memory import MemoryStore
 from worthwhile.stores.schema import MIGRATIONS, VERSION, prepare, statements
@@ -111,19 +111,24 @@ def test_a_store_of_version_1_gets_a_table_of_tokens_and_keeps_the_rest(durable:
             assert tx.tokens() == []
 
 
-def test_memory_takes_back_what_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+class Interrupted(dict[int, TaskRow]):
+    """Ctrl-C comes when the second thing is put here."""
+
+    put = 0
+
+    def __setitem__(self, task: int, row: TaskRow) -> None:
+        self.put += 1
+        if self.put == 2:
+            raise KeyboardInterrupt
+        super().__setitem__(task, row)
+
+
+def test_memory_takes_back_what_was_interrupted() -> None:
     with Scheduler() as scheduler:
         scheduler.decide("x", [1, 2]).report(1.0, 1.0)
-        before, real, calls = scheduler.summary(), memory.put, 0
-
-        def interrupted(kept: Any, row: TaskRow) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == 2:
-                raise KeyboardInterrupt
-            real(kept, row)
-
-        monkeypatch.setattr(memory, "put", interrupted)
+        before, store = scheduler.summary(), scheduler.store
+        assert isinstance(store, MemoryStore)
+        store.by_id[0].tasks = Interrupted(store.by_id[0].tasks)
         with pytest.raises(KeyboardInterrupt):
             scheduler.ask_all([scheduler.deciding("x", [1, 2]) for _ in range(3)])
         assert scheduler.summary() == before

@@ -141,7 +141,12 @@ class Scheduler:
                     if mirror is None or header.reports < mirror.fold.position:
                         mirror, self.early = Mirror(header, self.engine, self.in_hand), None
                         self.mirror = mirror
-                    if mirror.read(tx, header):
+                    nothing_new = (
+                        header.generation == mirror.generation
+                        and header.names == mirror.place
+                        and header.reports == mirror.fold.position
+                    )
+                    if nothing_new or mirror.read(tx, header):
                         Batch(mirror, tx, header, requests).run()
                         return
                 mirror.fold_backlog()  # so much that others should not wait for it
@@ -318,9 +323,9 @@ def decided(
     scheduler: Scheduler, kind: str, options: Sequence[Option], key: str | None, lease: float, batch: Batch
 ) -> Task:
     """What `Scheduler.deciding` asks for: the task for its user."""
-    row = batch.decide(kind, options, key, lease)
-    over = row.report is not None or bool(row.cancelled)
-    return Task(scheduler, str(row.task), kind, batch.mirror.option(row.option), over)
+    row, values = batch.decide(kind, options, key, lease), batch.mirror.values
+    option = values[row.option] if row.option < len(values) else batch.mirror.option(row.option)
+    return Task(scheduler, str(row.task), kind, option, row.report is not None or bool(row.cancelled))
 
 
 def reporting(id: str | int, reward: float | None, cost: float | None) -> Request:

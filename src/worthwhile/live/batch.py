@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from math import isfinite
 from typing import Any
 
@@ -17,7 +17,7 @@ from worthwhile.errors import (
     StoreError,
     UnknownTask,
 )
-from worthwhile.live.engines import Judged, Offer
+from worthwhile.live.folding import Fold
 from worthwhile.live.mirror import Mirror
 from worthwhile.live.names import feedback, option_text
 from worthwhile.live.settings import Settings
@@ -28,6 +28,11 @@ SNAPSHOT_EVERY = 20_000  # entries of the log
 REWARD = TaskRow._fields.index("reward")
 NOT_REPORTED = None, None, None, 0  # a task's reward, cost, entry of the log, and whether it was cancelled
 COUNTS_ONCE = "a report counts once"
+FINDS_OUT = "worthwhile.testing.check_policy finds out more"
+
+# what _make does, without a call into Python: every task has three of them
+task_row: Callable[[tuple[Any, ...]], TaskRow] = partial(tuple.__new__, TaskRow)
+log_row: Callable[[tuple[Any, ...]], LogRow] = partial(tuple.__new__, LogRow)
 
 
 class Batch:
@@ -64,7 +69,8 @@ class Batch:
                 request.reason = reason
         mirror, new, entries = self.mirror, self.new, self.entries
         if new or entries or self.changed or mirror.added:
-            self.tx.add(mirror.id, mirror.added, new, [*self.changed.values()], entries)
+            changed = [*self.changed.values()] if self.changed else []
+            self.tx.add(mirror.id, mirror.added, new, changed, entries)
             mirror.added = []
         if mirror.fold.position - mirror.saved >= SNAPSHOT_EVERY:
             self.save_snapshot()
@@ -79,12 +85,13 @@ class Batch:
             elif request.key is not None:
                 keys.append(request.key)
         if numbers:
-            self.learn_of(self.tx.tasks(self.mirror.id, numbers))
+            for row in self.tx.tasks(self.mirror.id, numbers):
+                self.rows.setdefault(row.task, row)
         if keys:
             self.learn_of(self.tx.keyed(self.mirror.id, keys))
 
     def learn_of(self, stored: Iterable[TaskRow]) -> None:
-        """Tasks as they are stored, unless this batch has changed them."""
+        """Tasks that have keys, as they are stored unless this batch has changed them."""
         for row in stored:
             self.rows.setdefault(row.task, row)
             if row.key is not None:
@@ -123,55 +130,53 @@ class Batch:
         offer = mirror.offer(kind, options)
         fold, running = mirror.fold, self.running(offer.kind)
         pending = ",".join([str(running.get(each, 0)) for each in offer.numbers]) if running else offer.idle
-        task = self.next_task()
-        option, reward_estimate, cost_estimate = self.choose(offer, running, task)
-        row = TaskRow(
-            task,
-            offer.kind,
-            option,
-            offer.text,
-            pending,
-            reward_estimate,
-            cost_estimate,
-            fold.ratio,
-            fold.position,
-            fold.number,
-            key,
-            now,
-            now + lease,
-            mirror.settings.overhead,
+        task = self.header.tasks + len(self.new) + 1
+        try:  # a policy of the user's own may do anything
+            option, reward, cost = fold.engine.choose(offer, running, task)
+            reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
+        except Exception as reason:
+            raise broken(fold, f"raised {type(reason).__name__}: {reason}; {FINDS_OUT}") from reason
+        if option not in offer.numbers:
+            raise broken(fold, "chose an option that is not on offer")
+        if not isfinite(reward + cost):
+            raise broken(fold, f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
+        option = int(option)
+        row = task_row(
+            (
+                task,
+                offer.kind,
+                option,
+                offer.text,
+                pending,
+                reward,
+                cost,
+                fold.ratios[0],
+                fold.position,
+                fold.number,
+                key,
+                now,
+                now + lease,
+                mirror.settings.overhead,
+                None,
+                None,
+                None,
+                0,
+            )
         )
         running[option] = running.get(option, 0) + 1
-        return self.add(row)
-
-    def next_task(self) -> int:
-        """The number of a task that is new."""
-        return self.header.tasks + len(self.new) + 1
+        self.rows[task] = row
+        if key is not None:
+            self.keys[key] = task
+        self.new.append(row)
+        return row
 
     def add(self, row: TaskRow) -> TaskRow:
-        """A new task."""
+        """A new task that was decided elsewhere."""
         self.rows[row.task] = row
         if row.key is not None:
             self.keys[row.key] = row.task
         self.new.append(row)
         return row
-
-    def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
-        """The policy's decision, which may be anything if the policy is the user's own."""
-        fold = self.mirror.fold
-        try:
-            option, reward, cost = fold.engine.choose(offer, running, task)
-            reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
-        except Exception as reason:
-            name = type(fold.policy).__name__
-            shown = f"{name} raised {type(reason).__name__}: {reason}"
-            raise BrokenRule(f"{shown}; worthwhile.testing.check_policy finds out more") from reason
-        if option not in offer.numbers:
-            raise BrokenRule(f"{type(fold.policy).__name__} chose an option that is not on offer")
-        if not isfinite(reward + cost):
-            name = type(fold.policy).__name__
-            raise BrokenRule(f"{name} estimated reward {reward!r} and cost {cost!r}; both must be finite")
-        return int(option), reward, cost
 
     def same_kind(self, row: TaskRow, kind: str) -> TaskRow:
         """A key that is used again must mean the same task."""
@@ -230,7 +235,7 @@ class Batch:
                 return row
         if reward is not None and cost is not None:
             entry = self.conclude(row, reward, cost)
-        row = TaskRow._make((*row[:REWARD], reward, cost, entry, 0))
+        row = task_row((*row[:REWARD], reward, cost, entry, 0))
         self.update(row)
         return row
 
@@ -248,18 +253,15 @@ class Batch:
 
     def conclude(self, row: TaskRow, reward: float, cost: float) -> int:
         """A task's own report, as an entry of the log; its number."""
-        number, made = self.next_entry(), (row.reward_estimate, row.cost_estimate, row.policy)
-        self.enter(LogRow(number, row.task, OWN, row.kind, row.option, reward, cost, row.overhead, *made))
-        return number
-
-    def next_entry(self) -> int:
-        """The number of an entry of the log that is new."""
-        return self.header.reports + len(self.entries) + 1
-
-    def enter(self, entry: LogRow) -> None:
-        """A new entry of the log, learned from at once."""
+        number = self.header.reports + len(self.entries) + 1
+        kind, option, overhead = row.kind, row.option, row.overhead
+        reward_estimate, cost_estimate = row.reward_estimate, row.cost_estimate
+        entry = log_row(
+            (number, row.task, OWN, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, row.policy)
+        )
         self.entries.append(entry)
         self.mirror.fold.learn(entry)
+        return number
 
     def report_all(self, number: int, reward: Any, cost: Any, observed: Mapping[Any, tuple[Any, Any]]) -> TaskRow:
         """A report with its side observations: all of them or, if one is refused, none."""
@@ -278,8 +280,10 @@ class Batch:
 
     def see(self, row: TaskRow, option: int, values: tuple[float, float]) -> None:
         """A side observation that is new."""
-        entry = self.next_entry(), row.task, option, row.kind, option, *values, row.overhead, 0.0, 0.0, NO_POLICY
-        self.enter(LogRow._make(entry))
+        number, (reward, cost) = self.header.reports + len(self.entries) + 1, values
+        entry = LogRow(number, row.task, option, row.kind, option, reward, cost, row.overhead, 0.0, 0.0, NO_POLICY)
+        self.entries.append(entry)
+        self.mirror.fold.learn(entry)
         self.observed[row.task][option] = values
 
     def observation(self, number: int, option: Any, reward: Any, cost: Any) -> tuple[int, tuple[float, float], bool]:
@@ -351,3 +355,8 @@ class Batch:
         self.tx.change(self.mirror.id, settings.text())
         self.mirror.settings = settings
         self.mirror.offers.clear()
+
+
+def broken(fold: Fold, how: str) -> BrokenRule:
+    """A policy that does what no policy should."""
+    return BrokenRule(f"{type(fold.policy).__name__} {how}")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from worthwhile.state import Indices
 Judged = tuple[int, float, float]  # a Decision, or the same without the names
 
 
-class Offer(NamedTuple):
+@dataclass(slots=True)
+class Offer:
     """Options on offer to one kind, as numbers; in every form that someone needs often."""
 
     kind: int

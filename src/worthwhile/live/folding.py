@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable
 from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from worthwhile import state as states
 from worthwhile.live.engines import engine_of
@@ -46,12 +46,13 @@ class Fold:
         self.state = state
         self.engine.bind(state)
         holder = getattr(state.learned, "plug_in", state.learned)
-        self.ratios = memoryview(holder.ratio) if hasattr(holder, "ratio") else None
+        self.ratios: Any = memoryview(holder.ratio) if hasattr(holder, "ratio") else (None,)
 
     @property
     def ratio(self) -> float | None:
         """The policy's θ, if it has one."""
-        return None if self.ratios is None else self.ratios[0]
+        ratio: float | None = self.ratios[0]
+        return ratio
 
     def fit(self, kinds: int, options: int) -> None:
         """Room for so many kinds and options."""

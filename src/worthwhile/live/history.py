@@ -124,7 +124,7 @@ def task_of(one: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
     """A task that was decided elsewhere; it never counts as running."""
     now, seen = batch.header.now, batch.mirror.fold.position
     decided = str(option), "0", 0.0, 0.0, None, seen, NO_POLICY, one.key, now, now, one.overhead
-    return TaskRow(batch.next_task(), kind, option, *decided, cancelled=1)
+    return TaskRow(batch.header.tasks + len(batch.new) + 1, kind, option, *decided, cancelled=1)
 
 
 def write_table(path: Path, portions: Iterable[Sequence[Line]]) -> int:

@@ -16,6 +16,7 @@ Option = str | int | float | bool | None  # any JSON scalar
 
 MOST_OPTIONS = 1000  # per decision
 LONGEST_NAME = 200  # bytes of UTF-8
+LEAST = {"reward": -LARGEST, "cost": SMALLEST}
 
 
 def option_text(option: Any) -> str:
@@ -64,7 +65,7 @@ def option_texts(options: Sequence[Any]) -> tuple[str, ...]:
 
 def feedback(what: str, value: Any) -> float:
     """A reward or a cost: a finite number; a cost is above 0."""
-    if type(value) is float and (SMALLEST if what == "cost" else -LARGEST) <= value <= LARGEST:
+    if type(value) is float and LEAST[what] <= value <= LARGEST:
         return value + 0.0
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise BadFeedback(f"{what} = {value!r}; it must be a number")

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from threading import get_ident
 from typing import Any
 
 from worthwhile.errors import StoreError
@@ -38,7 +39,7 @@ class Waiting:
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self.requests, self.leads, self.woken = requests, False, False
-        self.interruptible = threading.get_ident() == threading.main_thread().ident
+        self.interruptible = get_ident() == threading.main_thread().ident
         self.next: Waiting | None = None  # to be woken
         self.signal = threading.Lock()
         self.signal.acquire()
@@ -64,10 +65,19 @@ class Turns:
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
-        if self.turn.acquire(False):
-            self.lead([request])
-        else:
+        if not self.turn.acquire(False):
             self.wait(Waiting([request]))
+        elif self.waiting:
+            self.lead([request])
+        else:  # as `lead` does, for one alone
+            try:
+                self.leader = get_ident()
+                self.work([request])
+            finally:
+                self.leader = 0
+                self.turn.release()
+                if self.waiting and self.turn.acquire(False):
+                    self.pass_on()
         if request.reason is not None:
             raise request.reason
         return request.answer
@@ -81,7 +91,7 @@ class Turns:
 
     def wait(self, one: Waiting) -> None:
         """Until it is done, or this thread's turn to do it."""
-        if self.leader == threading.get_ident():
+        if self.leader == get_ident():
             raise StoreError(IN_THE_MIDDLE)
         interrupt = None
         self.waiting.append(one)
@@ -123,11 +133,9 @@ class Turns:
         """Do that and what is waiting; then the others go on."""
         answered: list[Waiting] = []
         try:
-            self.leader = threading.get_ident()
-            if self.waiting:
-                answered = [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
-                requests = [*requests, *(request for one in answered for request in one.requests)]
-            self.work(requests)
+            self.leader = get_ident()
+            answered += [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
+            self.work([*requests, *(request for one in answered for request in one.requests)])
         finally:
             self.leader = 0
             if answered:

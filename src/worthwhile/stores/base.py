@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 OWN = -1  # LogRow.observed of a task's own report
 NO_POLICY = 0  # TaskRow.policy of history that no policy of this scheduler decided
 
 
-class Header(NamedTuple):
-    """A scheduler's row: how far its counters have come, and the store's time when it was read."""
+@dataclass(slots=True)
+class Header:
+    """A scheduler's row: how far its counters have come, and the store's time; good until it is opened again."""
 
     id: int
     key: int  # of its coins

@@ -16,7 +16,8 @@ class Kept:
     """One scheduler's rows."""
 
     def __init__(self, id: int, key: int, settings: str) -> None:
-        self.id, self.key, self.settings, self.generation = id, key, settings, 0
+        self.header = Header(id, key, 0, 0, 0, 0, 0.0)
+        self.settings, self.generation = settings, 0
         self.names: list[NameRow] = []
         self.tasks: dict[int, TaskRow] = {}
         self.keys: dict[str, int] = {}
@@ -75,8 +76,10 @@ class MemoryStore(Forkable):
         kept = self.by_name.get(name)
         if kept is None:
             return None
-        counts = len(kept.names), len(kept.tasks), len(kept.log)
-        return Header(kept.id, kept.key, kept.generation, *counts, time.time())
+        header = kept.header
+        header.generation, header.names = kept.generation, len(kept.names)
+        header.tasks, header.reports, header.now = len(kept.tasks), len(kept.log), time.time()
+        return header
 
     def settings(self, id: int) -> str:
         return self.by_id[id].settings
@@ -90,8 +93,12 @@ class MemoryStore(Forkable):
         return self.by_id[id].names[after:]
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
-        running = self.by_id[id].running
-        return counted([row for kind in kinds for row in running[kind].values() if row.lease_end > now])
+        running, found = self.by_id[id].running, []
+        for kind in kinds:
+            for row in running[kind].values():
+                if row.lease_end > now:
+                    found.append(row)
+        return counted(found) if found else []
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         running = self.by_id[id].running.values()
@@ -127,14 +134,24 @@ class MemoryStore(Forkable):
         reports: Sequence[LogRow],
     ) -> None:
         kept = self.by_id[id]
-        before = [kept.tasks[row.task] for row in changed] if changed else []
+        rows, running = kept.tasks, kept.running
+        before: list[TaskRow] = []
         self.undo.append((take_back, kept, len(kept.names), len(kept.log), tasks, before, reports))
         if names:
             kept.names += names
         for row in tasks:
-            put(kept, row)
+            task = row.task
+            rows[task] = row
+            if row.key is not None:
+                kept.keys[row.key] = task
+            if row.report is None and not row.cancelled:
+                running[row.kind][task] = row
         for row in changed:
-            put(kept, row)
+            task = row.task
+            before.append(rows[task])
+            rows[task] = row
+            if row.report is not None or row.cancelled:
+                running[row.kind].pop(task, None)
         for entry in reports:
             kept.log.append(entry)
             if entry.observed != OWN:
@@ -163,22 +180,8 @@ class MemoryStore(Forkable):
 
 def counted(rows: list[TaskRow]) -> list[tuple[int, int, int]]:
     """Tasks by kind and option."""
-    if not rows:
-        return []
     found = Counter((row.kind, row.option) for row in rows)
     return [(*where, count) for where, count in sorted(found.items())]
-
-
-def put(kept: Kept, row: TaskRow) -> None:
-    """Keep a task, and whether it is running."""
-    task, running = row.task, kept.running[row.kind]
-    kept.tasks[task] = row
-    if row.key is not None:
-        kept.keys[row.key] = task
-    if row.report is None and not row.cancelled:
-        running[task] = row
-    else:
-        running.pop(task, None)
 
 
 def take_back(
@@ -191,7 +194,9 @@ def take_back(
         kept.keys.pop(row.key or "", None)
         kept.running.get(row.kind, {}).pop(row.task, None)
     for row in before:
-        put(kept, row)
+        kept.tasks[row.task] = row
+        if row.report is None and not row.cancelled:
+            kept.running[row.kind][row.task] = row
     for entry in reports:
         seen = kept.observed.get(entry.task, [])
         if entry in seen:

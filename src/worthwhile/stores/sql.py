@@ -77,7 +77,7 @@ class SqlTransaction(ABC):
 
     def open(self, name: str) -> Header | None:
         rows = self.query(self.OPEN, (name,))
-        return Header._make(rows[0]) if rows else None
+        return Header(*rows[0]) if rows else None
 
     def settings(self, id: int) -> str:
         return str(self.query("select settings from schedulers where id = ?", (id,))[0][0])

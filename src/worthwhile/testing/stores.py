@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import astuple
 from functools import partial
 from typing import Any
 
@@ -77,7 +78,7 @@ def check_creating(store: Store) -> None:
             tx.create(NAME, key, "{}")
         tx.create("other", 2, "{}")
         header = header_of(store, tx)
-        expect(store, ONCE, header[1:6], (0xFFFFFFFF, 0, 0, 0, 0))
+        expect(store, ONCE, astuple(header)[1:6], (0xFFFFFFFF, 0, 0, 0, 0))
         if not isinstance(header.now, float) or header.now < 1.7e9:
             raise broken(store, ONCE, f"now = {header.now!r} is not the time in seconds since 1970")
     with store.transaction() as tx:
@@ -96,8 +97,8 @@ def check_keeping(store: Store) -> None:
         tx.add(id, [], [], CHANGED, LOG)
         tx.save(id, SNAPSHOT._replace(number=1))
         tx.save(id, SNAPSHOT)
-        expect(store, ONCE, header_of(store, tx)[3:6], (3, 5, 2))
-        expect(store, ONCE, header_of(store, tx, "other")[3:6], (0, 0, 0))
+        expect(store, ONCE, astuple(header_of(store, tx))[3:6], (3, 5, 2))
+        expect(store, ONCE, astuple(header_of(store, tx, "other"))[3:6], (0, 0, 0))
 
 
 def check_rows(store: Store) -> None:
@@ -106,7 +107,7 @@ def check_rows(store: Store) -> None:
         header = header_of(store, tx)
         id, other = header.id, header_of(store, tx, "other").id
         tasks = [*TASKS[:3], *CHANGED]
-        expect(store, KEPT, header[1:6], (0xFFFFFFFF, 1, 3, 5, 2))
+        expect(store, KEPT, astuple(header)[1:6], (0xFFFFFFFF, 1, 3, 5, 2))
         expect(store, KEPT, (tx.names(id, 0), tx.names(id, 2), tx.names(other, 0)), (NAMES, NAMES[2:], []))
         expect(store, KEPT, sorted(tx.tasks(id, [1, 2, 3, 4, 5])), sorted(tasks))
         expect(store, ASKED, (tx.tasks(id, [2, 77]), tx.tasks(other, [1])), ([TASKS[1]], []))
@@ -134,7 +135,7 @@ def check_undoing(store: Store) -> None:
         pass
     with store.transaction() as tx:
         header = header_of(store, tx)
-        found = header[2:6], tx.schedulers(), tx.settings(id), tx.snapshot(id), tx.tasks(id, [1, 6])
+        found = astuple(header)[2:6], tx.schedulers(), tx.settings(id), tx.snapshot(id), tx.tasks(id, [1, 6])
         wanted = (1, 3, 5, 2), sorted([NAME, "other"]), '{"ü": 1}', SNAPSHOT, [TASKS[0]]
         expect(store, UNDONE, found, wanted)
         expect(store, UNDONE, (tx.keyed(id, ["k"]), tx.names(id, 3), tx.reports(id, 2, 9)), ([], [], []))
