@@ -141,28 +141,10 @@ class Batch:
         if not isfinite(reward + cost):
             raise broken(fold, f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
         option = int(option)
-        row = task_row(
-            (
-                task,
-                offer.kind,
-                option,
-                offer.text,
-                pending,
-                reward,
-                cost,
-                fold.ratios[0],
-                fold.position,
-                fold.number,
-                key,
-                now,
-                now + lease,
-                mirror.settings.overhead,
-                None,
-                None,
-                None,
-                0,
-            )
-        )
+        row = task_row((
+            task, offer.kind, option, offer.text, pending, reward, cost, fold.ratios[0], fold.position, fold.number,
+            key, now, now + lease, mirror.settings.overhead, None, None, None, 0,
+        ))  # fmt: skip
         running[option] = running.get(option, 0) + 1
         self.rows[task] = row
         if key is not None:
