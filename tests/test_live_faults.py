@@ -20,6 +20,7 @@ from power_cut import cut_power
 from tampering import execute
 from worthwhile import Scheduler
 from worthwhile.errors import StoreError
+from worthwhile.stores.sqlite import SqliteStore
 
 
 def test_eight_processes_hammer_one_scheduler(durable: str) -> None:
@@ -218,3 +219,21 @@ def test_an_interrupted_thread_leaves_the_others_to_go_on(sqlite: str) -> None:
             scheduler.ask(lambda batch: os.kill(os.getpid(), signal.SIGINT) or time.sleep(1))
         scheduler.decide("x", OPTIONS).report(reward=1.0, cost=1.0)
         assert scheduler.rebuild()
+
+
+def test_ctrl_c_right_after_a_transaction_began_leaves_none_open(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Scheduler(sqlite) as scheduler, Scheduler(sqlite) as other:
+        real = SqliteStore.run
+
+        def interrupted(store: SqliteStore, sql: str) -> None:
+            real(store, sql)
+            if sql == "begin immediate":
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(SqliteStore, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            scheduler.decide("x", OPTIONS)
+        monkeypatch.undo()
+        other.decide("x", OPTIONS).report(reward=1.0, cost=1.0)
+        scheduler.decide("x", OPTIONS).report(reward=1.0, cost=1.0)
+        assert scheduler.summary().reports == 2

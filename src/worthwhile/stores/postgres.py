@@ -68,7 +68,11 @@ class PostgresStore(SqlTransaction, Forkable):
                     self.connection.execute("begin")
                     yield self
                     self.connection.execute("commit")
-            except BaseException:
+            except BaseException as reason:
+                if isinstance(reason, psycopg.Error) or not isinstance(reason, Exception):
+                    self.connection.close()  # what the server still has to say must not be taken for later answers
+                    if isinstance(reason.__context__, KeyboardInterrupt):
+                        raise reason.__context__ from None
                 with suppress(psycopg.Error):
                     if self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
                         self.connection.execute("rollback")

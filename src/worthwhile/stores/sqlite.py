@@ -72,14 +72,18 @@ class SqliteStore(SqlTransaction, Forkable):
         with self.in_use, explained(self.path):
             if self.connection is None:
                 self.connect()
-            self.run("begin immediate")
+            self.roll_back()  # what Ctrl-C may have left
             try:
+                self.run("begin immediate")
                 yield self
                 self.run("commit")
             except BaseException:
-                if self.connection is not None and self.connection.in_transaction:
-                    self.run("rollback")
+                self.roll_back()
                 raise
+
+    def roll_back(self) -> None:
+        if self.connection is not None and self.connection.in_transaction:
+            self.run("rollback")
 
     @property
     def open_connection(self) -> apsw.Connection:
