@@ -164,14 +164,14 @@ def optuna_pairs(url: str, count: int) -> float:
 
 def fill(scheduler: Scheduler, count: int) -> None:
     """A long history, written past the scheduler: as if it had been there for years."""
-    with scheduler.store.transaction() as tx:
-        header = tx.open(scheduler.name)
-        assert header is not None
-        place = header.names
-        names = [NameRow(place + 1 + kind, "kind", kind, f"kind {kind}") for kind in range(3)]
-        place += 3
-        names += [NameRow(place + 1 + number, "option", number, str(OPTIONS[number])) for number in range(5)]
-        tx.add(header.id, names, [], [], [])
+    store = scheduler.store
+    header = store.transact(lambda tx: tx.open(scheduler.name))
+    assert header is not None
+    place = header.names
+    names = [NameRow(place + 1 + kind, "kind", kind, f"kind {kind}") for kind in range(3)]
+    place += 3
+    names += [NameRow(place + 1 + number, "option", number, str(OPTIONS[number])) for number in range(5)]
+    store.transact(lambda tx: tx.add(header.id, names, [], [], []))
     for first in range(1, count + 1, PORTION):
         numbers = range(first, min(count + 1, first + PORTION))
         tasks = [LONG_AGO._replace(task=n, kind=n % 3, option=n % 5, report=n) for n in numbers]
@@ -179,8 +179,7 @@ def fill(scheduler: Scheduler, count: int) -> None:
             LogRow(n, n, OWN, n % 3, n % 5, n % 5 / 10 + n * 7919 % 13 / 13, 1.0 + n % 5 / 7, 0.0, 0.0, 0.0, NO_POLICY)
             for n in numbers
         ]
-        with scheduler.store.transaction() as tx:
-            tx.add(header.id, [], tasks, [], log)
+        store.transact(lambda tx: tx.add(header.id, [], tasks, [], log))  # noqa: B023
 
 
 def long_history(report: Report, folder: Path, count: int, rounds: int) -> None:

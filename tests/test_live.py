@@ -311,9 +311,9 @@ def test_a_snapshot_shortens_the_start_and_a_damaged_one_does_no_harm(
             assert fold_of(again).same_as(fold)
             assert again.ask(lambda batch: batch.mirror.saved) == 40
             assert again.rebuild()
-        with scheduler.store.transaction() as tx:
-            stored = tx.snapshot(scheduler.mirror.id)
-            tx.save(scheduler.mirror.id, stored._replace(state=stored.state[:100]))
+        stored = scheduler.store.transact(lambda tx: tx.snapshot(scheduler.mirror.id))
+        damaged = stored._replace(state=stored.state[:100])
+        scheduler.store.transact(lambda tx: tx.save(scheduler.mirror.id, damaged))
         with Scheduler(durable) as again:
             assert fold_of(again).same_as(fold)
         assert "a snapshot cannot be used" in caplog.text

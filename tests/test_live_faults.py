@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -237,3 +238,49 @@ def test_ctrl_c_right_after_a_transaction_began_leaves_none_open(sqlite: str, mo
         other.decide("x", OPTIONS).report(reward=1.0, cost=1.0)
         scheduler.decide("x", OPTIONS).report(reward=1.0, cost=1.0)
         assert scheduler.summary().reports == 2
+
+
+def test_ctrl_c_at_any_moment_loses_nothing_and_blocks_nobody(address: str) -> None:
+    """As at a prompt, which keeps the latest error with all its frames."""
+    command = [sys.executable, "-c", INTERRUPTED, address]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert (ended.stdout, ended.returncode) == ("nothing lost\n", 0), ended.stderr
+
+
+INTERRUPTED = """
+import os, random, signal, sys, threading, time
+from worthwhile import Scheduler
+
+def interrupt():
+    luck = random.Random(3)
+    for _ in range(150):
+        time.sleep(luck.uniform(0.004, 0.012))
+        os.kill(os.getpid(), signal.SIGINT)
+
+def pair(scheduler):
+    task = scheduler.decide("x", [1, 2, 3])
+    task.report(reward=1.0, cost=1.0)
+    return task.id
+
+done, errors, scheduler = [], [], Scheduler(sys.argv[1])
+helper = threading.Thread(target=interrupt)
+helper.start()
+while helper.is_alive():
+    try:
+        while helper.is_alive():
+            done.append(pair(scheduler))
+    except KeyboardInterrupt as reason:
+        errors.append(reason)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+assert errors
+other = scheduler if sys.argv[1] == "memory://" else Scheduler(sys.argv[1])
+for one in (scheduler, other):
+    thread = threading.Thread(target=lambda: done.append(pair(one)), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive(), "somebody else waits for ever"
+assert scheduler.rebuild()
+assert all(line.reward == 1.0 for line in scheduler.tasks(done))
+assert scheduler.summary().reports >= len(done)
+print("nothing lost")
+"""

@@ -329,10 +329,8 @@ def test_a_scheduler_that_was_closed_says_so(address: str) -> None:
 def test_settings_are_plain_text(sqlite: str) -> None:
     with Scheduler(sqlite, overhead=1.5) as scheduler:
         scheduler.retire("long", kind="x")
-    with open_store(sqlite).transaction() as tx:
-        header = tx.open("default")
-        assert header is not None
-        assert json.loads(tx.settings(header.id)) == {"policy": 1, "overhead": 1.5, "retired": [["x", '"long"']]}
+    text = open_store(sqlite).transact(lambda tx: tx.settings(1))
+    assert json.loads(text) == {"policy": 1, "overhead": 1.5, "retired": [["x", '"long"']]}
 
 
 def test_history_never_touches_what_was_decided_here(address: str, tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ class Backwards(MemoryStore):
 
 
 class Untidy(MemoryStore):
-    def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
+    def add(self, *rows: Any) -> None:
+        super().add(*rows)
         self.undo.clear()
-        super().__exit__(kind, reason, trace)
 
 
 class Eternal(MemoryStore):
@@ -100,15 +100,13 @@ def test_a_store_of_version_1_gets_a_table_of_tokens_and_keeps_the_rest(durable:
     with Scheduler(durable) as scheduler:
         scheduler.decide("weather", [1, 5], key="before").report(0.5, 2.0)
     store: Any = open_store(durable)
-    with store.transaction():
-        store.run("drop table tokens")
-        store.run("update worthwhile set version = 1")
+    for sql in ("drop table tokens", "update worthwhile set version = 1"):
+        store.transact(lambda tx, sql=sql: tx.run(sql))
     store.close()
     with Scheduler(durable) as scheduler:
         assert scheduler.summary().ratio == 0.25
         assert scheduler.decide("weather", [1, 5], key="before").id == "1"
-        with scheduler.store.transaction() as tx:
-            assert tx.tokens() == []
+        assert scheduler.store.transact(lambda tx: tx.tokens()) == []
 
 
 class Interrupted(dict[int, TaskRow]):

@@ -8,11 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from worthwhile.errors import StoreError
-from worthwhile.live.turns import Request, Turns
+from worthwhile.live.turns import Request, Turn, Turns
 
 
 class Slow:
@@ -65,7 +66,7 @@ def test_what_waits_is_done_together() -> None:
     slow.go.set()
     assert crowd.all_answered() == list(range(8))
     assert slow.batches == [1, 7]
-    assert not slow.turns.turn.locked()
+    assert not slow.turns.held
 
 
 def test_whoever_has_been_answered_asks_again_before_the_next_batch() -> None:
@@ -119,7 +120,7 @@ def test_several_requests_queue_like_one_and_are_not_passed_over() -> None:
     assert [[one.answer for one in some] for some in asked] == [
         [10 * turn, 10 * turn + 1, 10 * turn + 2] for turn in range(50)
     ]
-    assert not turns.turn.locked()
+    assert not turns.held
 
 
 def test_work_that_is_interrupted_leaves_nobody_waiting() -> None:
@@ -149,7 +150,7 @@ def test_work_that_is_interrupted_leaves_nobody_waiting() -> None:
         thread.join(30)
     assert crowd.all_answered() == [0]
     assert sorted(reasons) == ["KeyboardInterrupt", *["StoreError"] * 4]
-    assert not slow.turns.turn.locked()
+    assert not slow.turns.held
 
 
 @pytest.fixture
@@ -197,7 +198,7 @@ def test_who_is_interrupted_in_the_queue_leaves_it_and_the_others_are_answered(s
     slow.go.set()
     assert crowd.all_answered() == list(range(7))
     assert slow.batches == [1, 6]
-    assert not slow.turns.turn.locked()
+    assert not slow.turns.held
 
 
 def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled: Signalled) -> None:
@@ -222,7 +223,7 @@ def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled:
         slow.turns.ask(request)
     assert (request.answer, request.reason) == (99, None)
     assert crowd.all_answered() == [0, 1, 2]
-    assert not slow.turns.turn.locked()
+    assert not slow.turns.held
 
 
 def test_a_signal_handler_may_ask_while_its_thread_waits(signalled: Signalled) -> None:
@@ -241,7 +242,7 @@ def test_a_signal_handler_may_ask_while_its_thread_waits(signalled: Signalled) -
     assert slow.turns.ask(Request(print, 99)) == 99
     assert answers == [98]
     assert crowd.all_answered() == [0, 1]
-    assert not slow.turns.turn.locked()
+    assert not slow.turns.held
 
 
 def test_who_asks_in_the_middle_of_its_own_work_is_told_so() -> None:
@@ -251,7 +252,7 @@ def test_who_asks_in_the_middle_of_its_own_work_is_told_so() -> None:
     turns = Turns(work)
     with pytest.raises(StoreError, match=r"in the middle of using the scheduler; .* set a flag, and do it later"):
         turns.ask(Request(print, 1))
-    assert not turns.turn.locked()
+    assert not turns.held
 
 
 def test_ctrl_c_at_any_moment_leaves_nobody_waiting() -> None:
@@ -305,23 +306,20 @@ def at_once(batch: Sequence[Request]) -> None:
         request.answer, request.reason = request.task, None
 
 
-class Late:
-    """A lock that is free again just when somebody has queued for it; another thread asks before that one goes on."""
+class Late(dict[str, Turn]):
+    """A turn that is free again just when somebody has queued for it; another thread asks before that one goes on."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
-        self.lock, self.meanwhile, self.asked = threading.Lock(), meanwhile, 0
+        super().__init__(turn=(0,))
+        self.meanwhile, self.asked = meanwhile, 0
 
-    def acquire(self, blocking: bool = True) -> bool:
+    def setdefault(self, key: str, turn: Any = None) -> Turn:
         self.asked += 1
-        if self.asked == 1:
-            return False
-        got = self.lock.acquire(blocking)
         if self.asked == 2:
+            self.clear()
+            super().setdefault(key, turn)
             self.meanwhile()
-        return got
-
-    def release(self) -> None:
-        self.lock.release()
+        return super().setdefault(key, turn)
 
 
 def test_who_finds_the_turn_free_at_last_wakes_those_behind() -> None:
@@ -334,7 +332,7 @@ def test_who_finds_the_turn_free_at_last_wakes_those_behind() -> None:
         while len(turns.waiting) < 2:
             time.sleep(0.001)
 
-    turns.turn = Late(meanwhile)  # type: ignore[assignment]
+    turns.held = Late(meanwhile)
     assert turns.ask(Request(print, 1)) == 1
     second.join(10)
     assert answers == [2]
@@ -359,4 +357,4 @@ def test_nobody_is_forgotten_when_threads_change_all_the_time() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert not any(thread.is_alive() for thread in threads)
-    assert not turns.turn.locked()
+    assert not turns.held

@@ -27,7 +27,7 @@ from worthwhile.live.settings import Settings, policy_by_name, policy_text, poli
 from worthwhile.live.turns import Request, Turns
 from worthwhile.policies import DEFAULT, Policy, check_parameters
 from worthwhile.stores import open_store, without_password
-from worthwhile.stores.base import LogRow, NameRow, Snapshot, TaskRow
+from worthwhile.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
 from worthwhile.task import Task
 
 LEASE = 3600.0  # seconds
@@ -77,7 +77,8 @@ class Scheduler:
         self, policy: str | Policy | None, overhead: float | None, seed: int | None, create: bool
     ) -> None:
         """Agree with the scheduler of this name, or make it."""
-        with self.store.transaction() as tx:
+
+        def found(tx: Transaction) -> Header | None:
             header = tx.open(self.name)
             if header is None and not create:
                 there = ", ".join(tx.schedulers()) or "none"
@@ -91,6 +92,9 @@ class Scheduler:
                 header = tx.open(self.name)
                 if header is not None and header.names == 0:
                     tx.add(header.id, [NameRow(1, "policy", 1, text)], [], [], [])
+            return header
+
+        header = self.store.transact(found)
         if seed is not None and header is not None and header.key != key_of(seed):
             raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
         self.ask(lambda batch: self.agree(batch, policy, overhead))
@@ -133,29 +137,32 @@ class Scheduler:
     def work(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
         try:
-            while True:
-                with self.store.transaction() as tx:
-                    header, mirror = tx.open(self.name), self.mirror
-                    if header is None:
-                        raise StoreError(f"scheduler {self.name!r} is no longer in its store")
-                    if mirror is None or header.reports < mirror.fold.position:
-                        mirror, self.early = Mirror(header, self.engine, self.in_hand), None
-                        self.mirror = mirror
-                    nothing_new = (
-                        header.generation == mirror.generation
-                        and header.names == mirror.place
-                        and header.reports == mirror.fold.position
-                    )
-                    if nothing_new or mirror.read(tx, header):
-                        Batch(mirror, tx, header, requests).run()
-                        return
-                mirror.fold_backlog()  # so much that others should not wait for it
+            while (behind := self.store.transact(partial(self.attempt, requests))) is not None:
+                behind.fold_backlog()  # so much that others should not wait for it
         except BaseException as reason:
             self.mirror = None
             for request in requests:
                 request.reason = reason if isinstance(reason, Exception) else StoreError(f"interrupted ({reason!r})")
             if not isinstance(reason, Exception):
                 raise
+
+    def attempt(self, requests: Sequence[Request], tx: Transaction) -> Mirror | None:
+        """One batch; or, if there is much to be learned from first, the mirror that has read some of it."""
+        header, mirror = tx.open(self.name), self.mirror
+        if header is None:
+            raise StoreError(f"scheduler {self.name!r} is no longer in its store")
+        if mirror is None or header.reports < mirror.fold.position:
+            mirror, self.early = Mirror(header, self.engine, self.in_hand), None
+            self.mirror = mirror
+        nothing_new = (
+            header.generation == mirror.generation
+            and header.names == mirror.place
+            and header.reports == mirror.fold.position
+        )
+        if not nothing_new and not mirror.read(tx, header):
+            return mirror
+        Batch(mirror, tx, header, requests).run()
+        return None
 
     def decide(
         self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from queue import SimpleQueue
 from threading import get_ident
 from typing import Any
 
@@ -20,6 +21,8 @@ IN_THE_MIDDLE = (
     "this thread is in the middle of using the scheduler; neither a policy nor a signal handler can use it as well: "
     "set a flag, and do it later"
 )
+Turn = tuple[int]  # of a thread; each time it asks, another object
+THEIRS: Turn = (0,)  # of those who have been answered, one after the other
 
 
 class Request:
@@ -35,91 +38,151 @@ class Request:
 
 
 class Waiting:
-    """A thread that waits for its requests to be answered, or for its turn to answer them."""
+    """A thread that waits for its requests to be answered, or for nobody to be at work."""
 
-    def __init__(self, requests: Sequence[Request]) -> None:
-        self.requests, self.leads, self.woken = requests, False, False
-        self.interruptible = get_ident() == threading.main_thread().ident
-        self.next: Waiting | None = None  # to be woken
-        self.signal = threading.Lock()
-        self.signal.acquire()
+    queued = answered = False
+    next: Waiting | None = None  # to be woken
 
-    def wake(self) -> None:
-        self.woken = True
-        self.signal.release()
+    def __init__(self, requests: Sequence[Request], interruptible: bool) -> None:
+        self.requests, self.interruptible = requests, interruptible
+        self.news: SimpleQueue[None] = SimpleQueue()
+
+    def call(self) -> None:
+        """Nobody is at work, or was a moment ago."""
+        self.news.put(None)
+
+    def go_on(self) -> None:
+        """It is answered."""
+        self.answered = True
+        self.news.put(None)
 
 
 class Turns:
     """One at a time works, the others wait; `work` answers a batch of requests.
 
-    Who has been answered wakes the next one, and the last of them passes the turn on. By then most have asked for
-    something again, so that the next batch is as large. All woken at once would only wait for the interpreter's lock.
-    Signals interrupt the main thread wherever it is: nobody depends on it.
+    Who has been answered wakes the next one, and the last of them ends the turn. By then most have asked for something
+    again, so that the next batch is as large. All woken at once would only wait for the interpreter's lock.
+
+    Signals may interrupt the main thread anywhere. So nobody depends on it: it works for itself alone, and only if
+    nobody else could. What it has taken is known from what is stored, not from where it is.
     """
 
     def __init__(self, work: Callable[[Sequence[Request]], None]) -> None:
         self.work = work
         self.waiting: deque[Waiting] = deque()
-        self.turn = threading.Lock()
-        self.leader = 0  # the thread that is at work
+        self.held: dict[str, Turn] = {}  # "turn": whose it is; whoever puts it there first has it
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
-        if not self.turn.acquire(False):
-            self.wait(Waiting([request]))
-        elif self.waiting:
-            self.lead([request])
-        else:  # as `lead` does, for one alone
-            try:
-                self.leader = get_ident()
+        mine = (get_ident(),)
+        try:
+            if self.held.setdefault("turn", mine) is not mine:
+                self.wait(mine, [request])
+            elif self.waiting:
+                self.lead(mine, [request])
+            else:  # as `lead` does, for one alone
                 self.work([request])
-            finally:
-                self.leader = 0
-                self.turn.release()
-                if self.waiting and self.turn.acquire(False):
-                    self.pass_on()
+                del self.held["turn"]
+                if self.waiting:
+                    self.call_next()
+        except BaseException:
+            self.leave(mine)
+            raise
         if request.reason is not None:
             raise request.reason
         return request.answer
 
     def ask_all(self, requests: Sequence[Request]) -> None:
         """Several from one thread, in one transaction; each gets its own answer or reason."""
-        if self.turn.acquire(False):
-            self.lead(requests)
-        else:
-            self.wait(Waiting(requests))
+        mine = (get_ident(),)
+        try:
+            if self.held.setdefault("turn", mine) is mine:
+                self.lead(mine, requests)
+            else:
+                self.wait(mine, requests)
+        except BaseException:
+            self.leave(mine)
+            raise
 
-    def wait(self, one: Waiting) -> None:
+    def leave(self, mine: Turn) -> None:
+        """However far it had come."""
+        if self.held.get("turn") is mine:
+            del self.held["turn"]
+        if self.waiting and not self.held:
+            self.call_next()
+
+    def end(self) -> None:
+        """The turn is free."""
+        del self.held["turn"]
+        if self.waiting:
+            self.call_next()
+
+    def call_next(self) -> None:
+        """Who has waited longest, the main thread last; whoever asks before that one is awake does its work, too."""
+        queue = self.waiting.copy()
+        if queue:
+            next((one for one in queue if not one.interruptible), queue[-1]).call()
+
+    def lead(self, mine: Turn, requests: Sequence[Request]) -> None:
+        """Do that and what is waiting; then the others go on."""
+        if is_main_thread(mine):
+            if self.others_wait():
+                self.end()
+                self.wait(mine, requests)
+            else:
+                self.work(requests)
+                self.end()
+            return
+        answered: list[Waiting] = [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it
+        try:
+            self.work([*requests, *(request for one in answered for request in one.requests)])
+        finally:
+            self.wake(answered)
+
+    def others_wait(self) -> bool:
+        """Anybody but the main thread."""
+        return not all(one.interruptible for one in self.waiting.copy())
+
+    def wake(self, answered: Sequence[Waiting]) -> None:
+        """One wakes the next, and the last ends the turn; the main thread goes its own way."""
+        chain = [one for one in answered if not one.interruptible]
+        for one, after in pairwise(chain):
+            one.next = after
+        for one in answered:
+            if one.interruptible:
+                one.go_on()
+        if chain:
+            self.held["turn"] = THEIRS
+            chain[0].go_on()
+        else:
+            self.end()
+
+    def wait(self, mine: Turn, requests: Sequence[Request]) -> None:
         """Until it is done, or this thread's turn to do it."""
-        if self.leader == get_ident():
+        if self.held.get("turn") == mine:
             raise StoreError(IN_THE_MIDDLE)
-        interrupt = None
-        self.waiting.append(one)
-        if self.turn.acquire(False):  # whoever had the turn was gone before it saw this one
-            one.leads = self.took_out(one)
-        else:
-            interrupt = self.sleep(one)
-        if one.leads:
-            self.lead(one.requests)
+        one, leads = Waiting(requests, is_main_thread(mine)), False
+        try:
+            self.waiting.append(one)
+            one.queued = True
+            while not one.answered and not leads:
+                if (one.interruptible and self.others_wait()) or self.held.setdefault("turn", mine) is not mine:
+                    one.news.get()
+                elif self.took_out(one):
+                    leads = True
+                else:  # done meanwhile
+                    self.end()
+        except BaseException:
+            gone = not self.took_out(one) and one.queued
+            while gone and not one.answered and self.held.get("turn") is not mine:  # somebody is at work on it
+                one.news.get()
+            raise
+        if leads:
+            self.lead(mine, requests)
         elif one.next is not None:
-            one.next.wake()
+            one.next.go_on()
         elif not one.interruptible:
-            self.pass_on()
-        if interrupt is not None:
-            raise interrupt
-
-    def sleep(self, one: Waiting) -> BaseException | None:
-        """Until woken. An interrupt takes it out of the queue or, if somebody is at work on it, has to wait."""
-        interrupt = None
-        while True:
-            try:
-                while not one.woken:
-                    one.signal.acquire()
-                return interrupt
-            except BaseException as reason:
-                if self.took_out(one):
-                    raise
-                interrupt = reason
+            self.end()
 
     def took_out(self, one: Waiting) -> bool:
         """Take somebody out of the queue, unless somebody else has done so."""
@@ -129,43 +192,6 @@ class Turns:
             return False
         return True
 
-    def lead(self, requests: Sequence[Request]) -> None:
-        """Do that and what is waiting; then the others go on."""
-        answered: list[Waiting] = []
-        try:
-            self.leader = get_ident()
-            answered += [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it meanwhile
-            self.work([*requests, *(request for one in answered for request in one.requests)])
-        finally:
-            self.leader = 0
-            if answered:
-                self.wake(answered)
-            else:
-                self.pass_on()
 
-    def wake(self, answered: Sequence[Waiting]) -> None:
-        """One wakes the next, and the last passes the turn on; the main thread goes its own way."""
-        chain = [one for one in answered if not one.interruptible]
-        for one, after in pairwise(chain):
-            one.next = after
-        for one in answered:
-            if one.interruptible:
-                one.wake()
-        if chain:
-            chain[0].wake()
-        else:
-            self.pass_on()
-
-    def pass_on(self) -> None:
-        """The turn goes to who has waited longest, the main thread last; if nobody waits, it is free."""
-        while True:
-            if not self.waiting:
-                self.turn.release()
-                if not self.waiting or not self.turn.acquire(False):
-                    return
-            queue = self.waiting.copy()
-            first = next((one for one in queue if not one.interruptible), queue[-1] if queue else None)
-            if first is not None and self.took_out(first):
-                first.leads = True
-                first.wake()
-                return
+def is_main_thread(mine: Turn) -> bool:
+    return mine[0] == threading.main_thread().ident

@@ -14,7 +14,7 @@ from worthwhile.errors import AccessDenied, BadParameter, NotAllowed
 from worthwhile.live.names import check_text
 from worthwhile.service.problems import NotJson
 from worthwhile.stores import Store
-from worthwhile.stores.base import TokenRow
+from worthwhile.stores.base import TokenRow, Transaction
 
 SCOPES = ("decide", "report", "read", "admin")  # admin may do everything
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
@@ -39,26 +39,31 @@ def create_token(store: Store, name: str, scopes: Sequence[str]) -> str:
     if not scopes:
         raise BadParameter(f"token {name!r} has no scope; give at least one of {', '.join(SCOPES)}")
     token = BEGIN + secrets.token_urlsafe(32)
-    with store.transaction() as tx:
+
+    def add(tx: Transaction) -> None:
         if any(row.name == name for row in tx.tokens()):
             raise BadParameter(f"there is a token {name!r} already; take another name")
         tx.add_token(TokenRow(hash_of(token), name, ",".join(dict.fromkeys(scopes)), time.time()))
+
+    store.transact(add)
     return token
 
 
 def list_tokens(store: Store) -> list[TokenRow]:
     """All tokens, revoked ones too."""
-    with store.transaction() as tx:
-        return tx.tokens()
+    return store.transact(lambda tx: tx.tokens())
 
 
 def revoke_token(store: Store, name: str) -> None:
     """Let a token be of no use from now on."""
-    with store.transaction() as tx:
+
+    def revoke(tx: Transaction) -> None:
         names = [row.name for row in tx.tokens()]
         if name not in names:
             raise BadParameter(f"no token {name!r}; there are: {', '.join(names) or 'none'}")
         tx.revoke_token(name, time.time())
+
+    store.transact(revoke)
 
 
 class Access:

@@ -233,13 +233,13 @@ class Desks:
         """All schedulers of the store."""
         if self.url == "memory://":
             return sorted(self.open)
-        with self.using_store, self.store.transaction() as tx:
-            return tx.schedulers()
+        with self.using_store:
+            return self.store.transact(lambda tx: tx.schedulers())
 
     def tokens(self) -> list[TokenRow]:
         """Who may use the service."""
-        with self.using_store, self.store.transaction() as tx:
-            return tx.tokens()
+        with self.using_store:
+            return self.store.transact(lambda tx: tx.tokens())
 
     def close(self) -> None:
         """Finish what is waiting, close everything; a store that is away keeps nobody from that."""

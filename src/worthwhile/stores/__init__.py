@@ -15,7 +15,7 @@ FORMS = "write sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@
 def open_store(url: str | None = None, create: bool = True) -> Store:
     """A store by its address; a plain path is a SQLite file. In memory without one.
 
-    >>> open_store("memory://").transaction().__enter__().schedulers()
+    >>> open_store("memory://").transact(lambda tx: tx.schedulers())
     []
     """
     if url is None or url == "memory://":

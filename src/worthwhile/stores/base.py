@@ -6,10 +6,11 @@ reports that every process folds in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
+
+Answer = TypeVar("Answer")
 
 OWN = -1  # LogRow.observed of a task's own report
 NO_POLICY = 0  # TaskRow.policy of history that no policy of this scheduler decided
@@ -168,8 +169,11 @@ class Transaction(Protocol):
 class Store(Protocol):
     """Where schedulers live. One thread at a time uses it; any number of processes may."""
 
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """Commits at the end of the block, or rolls back if that raises; `StoreError` if the store cannot."""
+    def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
+        """Do it and commit, or roll back if it raises; `StoreError` if the store cannot.
+
+        No context manager: Ctrl-C may come between what it has begun and the first line of the block.
+        """
 
     def close(self) -> None:
         """Give everything back; a closed store is not used again."""

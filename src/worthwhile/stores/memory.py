@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from worthwhile.errors import StoreError
-from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
+from worthwhile.stores.base import OWN, Answer, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow, Transaction
 from worthwhile.stores.forking import Forkable
 
 
@@ -38,23 +38,18 @@ class MemoryStore(Forkable):
         self.kept_tokens: dict[str, TokenRow] = {}
         self.undo: list[tuple[Any, ...]] = []  # functions and what they are to be called with
 
-    def transaction(self) -> MemoryStore:
-        return self
-
-    def __enter__(self) -> MemoryStore:
-        if self.gone:
-            raise StoreError(self.gone)
-        self.in_use.acquire()
-        return self
-
-    def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
-        try:
-            if reason is not None:
+    def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
+        with self.in_use:
+            if self.gone:
+                raise StoreError(self.gone)
+            try:
+                return work(self)
+            except BaseException:
                 for step, *values in reversed(self.undo):
                     step(*values)
-        finally:
-            self.undo.clear()
-            self.in_use.release()
+                raise
+            finally:
+                self.undo.clear()
 
     def begin_anew(self) -> None:
         super().begin_anew()

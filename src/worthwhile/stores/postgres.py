@@ -8,12 +8,13 @@ from __future__ import annotations
 import select
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
 from worthwhile.errors import MissingExtra, StoreError
+from worthwhile.stores.base import Answer, Transaction
 from worthwhile.stores.forking import Forkable
 from worthwhile.stores.schema import prepare, without_password
 from worthwhile.stores.sql import SqlTransaction
@@ -42,12 +43,15 @@ class PostgresStore(SqlTransaction, Forkable):
         with explained(self.where):
             self.connection = connect(url, patience=0.0)
             try:
-                with self.transaction():
-                    self.run(f"select pg_advisory_xact_lock({INSTALLING})")
-                    prepare(self.version(), self.run, WORDS, self.where)
+                self.transact(lambda _: self.install())
             except BaseException:
                 self.close()
                 raise
+
+    def install(self) -> None:
+        """Create the tables, or bring them up to date; one at a time."""
+        self.run(f"select pg_advisory_xact_lock({INSTALLING})")
+        prepare(self.version(), self.run, WORDS, self.where)
 
     def version(self) -> int | None:
         """The schema version; None if there are no tables of ours."""
@@ -55,8 +59,7 @@ class PostgresStore(SqlTransaction, Forkable):
             return None
         return int(self.query("select version from worthwhile")[0][0])
 
-    @contextmanager
-    def transaction(self) -> Iterator[PostgresStore]:
+    def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
         with self.in_use, explained(self.where):
             if self.closed:
                 raise StoreError(f"{self.where} was closed; open it again")
@@ -66,8 +69,9 @@ class PostgresStore(SqlTransaction, Forkable):
             try:
                 with self.connection.pipeline():
                     self.connection.execute("begin")
-                    yield self
+                    answer = work(self)
                     self.connection.execute("commit")
+                return answer
             except BaseException as reason:
                 if isinstance(reason, psycopg.Error) or not isinstance(reason, Exception):
                     self.connection.close()  # what the server still has to say must not be taken for later answers

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 
 from worthwhile.errors import StoreError
+from worthwhile.stores.base import Answer, Transaction
 from worthwhile.stores.forking import Forkable
 from worthwhile.stores.schema import prepare
 from worthwhile.stores.sql import EACH_RUNNING, SqlTransaction
@@ -42,8 +43,7 @@ class SqliteStore(SqlTransaction, Forkable):
             self.connection: apsw.Connection | None = None
             try:
                 self.connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-                with self.transaction():
-                    prepare(self.version(), self.run, WORDS, str(path))
+                self.transact(lambda _: prepare(self.version(), self.run, WORDS, str(path)))
             except BaseException:
                 self.close()
                 raise
@@ -67,16 +67,16 @@ class SqliteStore(SqlTransaction, Forkable):
             raise StoreError(f"{self.path} is a database of something else (it has {min(tables)}); name another file")
         return None
 
-    @contextmanager
-    def transaction(self) -> Iterator[SqliteStore]:
+    def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
         with self.in_use, explained(self.path):
             if self.connection is None:
                 self.connect()
             self.roll_back()  # what Ctrl-C may have left
             try:
                 self.run("begin immediate")
-                yield self
+                answer = work(self)
                 self.run("commit")
+                return answer
             except BaseException:
                 self.roll_back()
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import astuple
 from functools import partial
 from typing import Any
@@ -72,7 +73,8 @@ def expect(store: Any, rule: str, found: Any, wanted: Any) -> None:
 
 def check_creating(store: Store) -> None:
     """A scheduler is made once; its settings have a generation."""
-    with store.transaction() as tx:
+
+    def create(tx: Transaction) -> int:
         expect(store, ASKED, (tx.schedulers(), tx.open(NAME)), ([], None))
         for key in (0xFFFFFFFF, 1):
             tx.create(NAME, key, "{}")
@@ -81,29 +83,40 @@ def check_creating(store: Store) -> None:
         expect(store, ONCE, astuple(header)[1:6], (0xFFFFFFFF, 0, 0, 0, 0))
         if not isinstance(header.now, float) or header.now < 1.7e9:
             raise broken(store, ONCE, f"now = {header.now!r} is not the time in seconds since 1970")
-    with store.transaction() as tx:
-        tx.change(header.id, '{"ü": 1}')
-    with store.transaction() as tx:
-        expect(store, ONCE, (header_of(store, tx).generation, tx.settings(header.id)), (1, '{"ü": 1}'))
+        return header.id
+
+    def look(tx: Transaction) -> None:
+        header = header_of(store, tx)
+        expect(store, ONCE, (header.generation, tx.settings(header.id)), (1, '{"ü": 1}'))
         expect(store, ASKED, tx.schedulers(), sorted([NAME, "other"]))
+
+    id = store.transact(create)
+    store.transact(lambda tx: tx.change(id, '{"ü": 1}'))
+    store.transact(look)
 
 
 def check_keeping(store: Store) -> None:
     """Rows are written and counted."""
-    with store.transaction() as tx:
+
+    def add(tx: Transaction) -> None:
+        tx.add(header_of(store, tx).id, NAMES, TASKS, [], [])
+
+    def add_more(tx: Transaction) -> None:
         id = header_of(store, tx).id
-        tx.add(id, NAMES, TASKS, [], [])
-    with store.transaction() as tx:
         tx.add(id, [], [], CHANGED, LOG)
         tx.save(id, SNAPSHOT._replace(number=1))
         tx.save(id, SNAPSHOT)
         expect(store, ONCE, astuple(header_of(store, tx))[3:6], (3, 5, 2))
         expect(store, ONCE, astuple(header_of(store, tx, "other"))[3:6], (0, 0, 0))
 
+    store.transact(add)
+    store.transact(add_more)
+
 
 def check_rows(store: Store) -> None:
     """Whoever opens the store finds what was committed."""
-    with store.transaction() as tx:
+
+    def look(tx: Transaction) -> None:
         header = header_of(store, tx)
         id, other = header.id, header_of(store, tx, "other").id
         tasks = [*TASKS[:3], *CHANGED]
@@ -118,32 +131,39 @@ def check_rows(store: Store) -> None:
         expect(store, ASKED, (tx.observations(id, [1, 4]), tx.observations(id, [4])), (LOG[1:], []))
         expect(store, KEPT, (tx.snapshot(id), tx.snapshot(other)), (SNAPSHOT, None))
 
+    store.transact(look)
+
 
 def check_undoing(store: Store) -> None:
     """A failure in the middle, and everything is as before."""
-    try:
-        with store.transaction() as tx:
-            id = header_of(store, tx).id
-            tx.create("third", 1, "{}")
-            tx.change(id, "other settings")
-            late = [TASKS[0]._replace(reward=1.0, cost=1.0, report=3)]
-            entry = LOG[0]._replace(number=3, task=1)
-            tx.add(id, [NameRow(4, "kind", 1, "x")], [ROW._replace(task=6, key="k")], late, [entry])
-            tx.save(id, SNAPSHOT._replace(number=3))
-            raise BrokenRule("on purpose")
-    except BrokenRule:
-        pass
-    with store.transaction() as tx:
+
+    def fail(tx: Transaction) -> None:
+        id = header_of(store, tx).id
+        tx.create("third", 1, "{}")
+        tx.change(id, "other settings")
+        late = [TASKS[0]._replace(reward=1.0, cost=1.0, report=3)]
+        entry = LOG[0]._replace(number=3, task=1)
+        tx.add(id, [NameRow(4, "kind", 1, "x")], [ROW._replace(task=6, key="k")], late, [entry])
+        tx.save(id, SNAPSHOT._replace(number=3))
+        raise BrokenRule("on purpose")
+
+    def look(tx: Transaction) -> None:
         header = header_of(store, tx)
+        id = header.id
         found = astuple(header)[2:6], tx.schedulers(), tx.settings(id), tx.snapshot(id), tx.tasks(id, [1, 6])
         wanted = (1, 3, 5, 2), sorted([NAME, "other"]), '{"ü": 1}', SNAPSHOT, [TASKS[0]]
         expect(store, UNDONE, found, wanted)
         expect(store, UNDONE, (tx.keyed(id, ["k"]), tx.names(id, 3), tx.reports(id, 2, 9)), ([], [], []))
 
+    with suppress(BrokenRule):
+        store.transact(fail)
+    store.transact(look)
+
 
 def check_running(store: Store) -> None:
     """Tasks 1 to 3 run, task 3 until its lease ends."""
-    with store.transaction() as tx:
+
+    def look(tx: Transaction) -> None:
         id = header_of(store, tx).id
         expect(store, RUNNING, sorted(tx.running(id, [0, 1, 7], 9e8)), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
         expect(store, RUNNING, sorted(tx.running(id, [0], 1.5e9)), [(0, 2, 1)])
@@ -151,30 +171,42 @@ def check_running(store: Store) -> None:
         expect(store, RUNNING, (tx.expired(id, 9e8), tx.expired(id, 1.5e9)), ([], [(0, 0, 1)]))
         expect(store, RUNNING, tx.expired(id, 3e9), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
 
+    store.transact(look)
+
 
 def check_tokens(store: Store, other: Store) -> None:
     """Tokens are kept, and revoked once."""
-    with store.transaction() as tx:
+
+    def add(tx: Transaction) -> None:
         expect(store, ASKED, tx.tokens(), [])
         for token in TOKENS:
             tx.add_token(token)
         for now in (7.5, 8.5):
             tx.revoke_token("other", now)
-    with other.transaction() as tx:
-        expect(store, KEPT, tx.tokens(), [TOKENS[0], TOKENS[1]._replace(revoked=7.5)])
+
+    store.transact(add)
+    found = other.transact(lambda tx: tx.tokens())
+    expect(store, KEPT, found, [TOKENS[0], TOKENS[1]._replace(revoked=7.5)])
 
 
 def check_turns(store: Store, again: Callable[[], Store]) -> None:
     """Numbers given out by several openers at once: each once, none missing."""
     reasons: list[BaseException] = []
 
+    def add(tx: Transaction) -> None:
+        header = header_of(store, tx, "other")
+        number = header.reports + 1
+        tx.add(header.id, [], [], [], [LOG[0]._replace(number=number, task=number)])
+
+    def look(tx: Transaction) -> None:
+        header = header_of(store, tx, "other")
+        numbers = [row.number for row in tx.reports(header.id, 0, 1000)]
+        expect(store, ALONE, (header.reports, numbers), (THREADS * TURNS, list(range(1, THREADS * TURNS + 1))))
+
     def work(mine: Store) -> None:
         try:
             for _ in range(TURNS):
-                with mine.transaction() as tx:
-                    header = header_of(mine, tx, "other")
-                    number = header.reports + 1
-                    tx.add(header.id, [], [], [], [LOG[0]._replace(number=number, task=number)])
+                mine.transact(add)
         except BaseException as reason:
             reasons.append(reason)
 
@@ -186,10 +218,7 @@ def check_turns(store: Store, again: Callable[[], Store]) -> None:
         thread.join()
     if reasons:
         raise broken(store, ALONE, f"{type(reasons[0]).__name__}: {reasons[0]}") from reasons[0]
-    with store.transaction() as tx:
-        header = header_of(store, tx, "other")
-        numbers = [row.number for row in tx.reports(header.id, 0, 1000)]
-        expect(store, ALONE, (header.reports, numbers), (THREADS * TURNS, list(range(1, THREADS * TURNS + 1))))
+    store.transact(look)
     for each in stores:
         if each is not store:
             each.close()
