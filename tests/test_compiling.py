@@ -38,10 +38,12 @@ class Alternate(NamedTuple):
         state.tasks[0] += 1.0
 """
 PATIENCE = """
+from functools import lru_cache
 from thresholds import LIMIT
 def enough(tasks):
     return tasks > LIMIT * FACTOR + extra()
 FACTOR = 1.0
+@lru_cache
 def extra():
     return 0.0
 """
@@ -87,7 +89,7 @@ def machine_code_files(cache: Path) -> dict[Path, int]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A policy that uses functions, constants, an array and machine code of its own from two other files."""
+    """A policy that uses functions (one remembers its values), constants, an array and machine code of its own."""
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "alternate.py").write_text(POLICY)

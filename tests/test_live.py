@@ -132,6 +132,24 @@ def test_a_cancelled_task_is_no_longer_running_and_takes_no_report(address: str)
             done.cancel()
 
 
+def test_what_others_did_to_a_task_is_seen_by_who_decided_it(durable: str) -> None:
+    """Whoever has written a task need not read it again, unless somebody else has written."""
+    with Scheduler(durable) as scheduler, Scheduler(durable) as other:
+        for _ in range(3):
+            first, second, third = (scheduler.decide("x", OPTIONS) for _ in range(3))
+            other.cancel(first.id)
+            with pytest.raises(AlreadyCancelled):
+                first.report(reward=1.0, cost=1.0)
+            other.report(second.id, reward=1.0)
+            with pytest.raises(AlreadyReported, match=r"already has feedback \(reward 1\), now reward 2"):
+                second.report(reward=2.0, cost=1.0)
+            second.report(cost=4.0)
+            other.report(third.id, reward=1.0, cost=4.0)
+            third.report(reward=1.0, cost=4.0)
+        assert (scheduler.summary().reports, scheduler.summary().ratio) == (6, 0.25)
+        assert scheduler.rebuild()
+
+
 def test_a_task_stops_counting_when_its_lease_ends_and_its_late_report_still_counts(address: str) -> None:
     with Scheduler(address) as scheduler:
         late = scheduler.decide("x", OPTIONS, lease=0.05)

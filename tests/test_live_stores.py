@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from worthwhile import Scheduler
+from worthwhile.asking import Deciding
 from worthwhile.errors import BrokenRule
 from worthwhile.stores import open_store
 from worthwhile.stores.base import LogRow, Snapshot, TaskRow
@@ -128,7 +129,7 @@ def test_memory_takes_back_what_was_interrupted() -> None:
         assert isinstance(store, MemoryStore)
         store.by_id[0].tasks = Interrupted(store.by_id[0].tasks)
         with pytest.raises(KeyboardInterrupt):
-            scheduler.ask_all([scheduler.deciding("x", [1, 2]) for _ in range(3)])
+            scheduler.ask_all([Deciding(scheduler, "x", [1, 2]) for _ in range(3)])
         assert scheduler.summary() == before
         scheduler.decide("x", [1, 2]).report(1.0, 1.0)
         assert scheduler.rebuild()

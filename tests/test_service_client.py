@@ -36,7 +36,7 @@ from worthwhile.policies import RatioImed
 
 ONE = "/v1/schedulers/default"
 INNER = {  # a scheduler's own business: its transactions, and what other parts of this library ask for in them
-    "agree", "as_of", "ask", "ask_all", "attempt", "deciding", "described", "entries", "find_or_create", "outcome",
+    "agree", "as_of", "ask", "ask_all", "attempt", "described", "entries", "find_or_create",
     "refold", "work",
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ import pytest
 import uvicorn
 
 from service_process import ServiceProcess, store_at
+from worthwhile.asking import Deciding
 from worthwhile.errors import Overloaded, StoreError, UnknownScheduler
 from worthwhile.scheduler import Scheduler
 from worthwhile.service.answering import Reply, respond
@@ -170,8 +171,8 @@ def test_a_desk_outlives_what_its_scheduler_may_raise(monkeypatch: pytest.Monkey
         desk = await desks.make("it", Wanted())
         monkeypatch.setattr(desk.scheduler, "ask_all", fails)
         with pytest.raises(StoreError, match="interrupted"):
-            await desks.do(desk, desk.scheduler.deciding("a", [1]))
-        assert (await desks.do(desk, desk.scheduler.deciding("a", [1]))).id == "1"
+            await desks.do(desk, Deciding(desk.scheduler, "a", [1]))
+        assert (await desks.do(desk, Deciding(desk.scheduler, "a", [1]))).id == "1"
         desks.close()
 
     asyncio.run(ask())

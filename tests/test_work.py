@@ -18,6 +18,7 @@ import pytest
 
 import work_tasks
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, measure, work
+from worthwhile.asking import outcome
 from worthwhile.errors import AlreadyReported, BadFeedback, BadParameter, BadTask, TimedOut, WorkerLost
 from worthwhile.worker import Finished
 
@@ -344,8 +345,8 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         task = scheduler.decide("x", [1])
         task = scheduler.decide("x", [1, 2, 3], key="second")
         other = next(option for option in (1, 2, 3) if option != task.option)
-        bad = scheduler.outcome(task.id, 1.0, 1.0, {other: (1.0, 1.0), 99: (1.0, 1.0)})
-        good = scheduler.outcome(task.id, 1.0, 1.0, {other: (0.5, 1.0)})
+        bad = outcome(task.id, 1.0, 1.0, {other: (1.0, 1.0), 99: (1.0, 1.0)})
+        good = outcome(task.id, 1.0, 1.0, {other: (0.5, 1.0)})
         scheduler.ask_all([bad])
         assert isinstance(bad.reason, BadFeedback)
         assert scheduler.summary().reports == 0
@@ -353,7 +354,7 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         assert good.reason is None
         scheduler.ask_all([good])  # again changes nothing
         assert good.reason is None
-        third = scheduler.outcome(task.id, 1.0, 1.0, {other: (0.7, 1.0)})
+        third = outcome(task.id, 1.0, 1.0, {other: (0.7, 1.0)})
         scheduler.ask_all([third])
         assert isinstance(third.reason, AlreadyReported)
         assert sum(one.observed for kind in scheduler.summary().kinds for one in kind.options) == 1

@@ -97,7 +97,7 @@ def globals_read(function: FunctionType) -> dict[str, Any]:
             if isinstance(value, ModuleType):
                 name, value = f"{name}.{attribute}", getattr(value, attribute, None)
         if value is not None and not isinstance(value, ModuleType):
-            values[name] = value
+            values[name] = value.__wrapped__ if isinstance(value, REMEMBERING) else value
     return values
 
 
@@ -113,6 +113,9 @@ def names_read(code: CodeType) -> frozenset[tuple[str, ...]]:
             chains[-1] += (step.argval,)
         follows = step.opname in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD") and bool(chains)
     return frozenset(chains)
+
+
+REMEMBERING = type(names_read)  # a function that remembers its values; machine code needs none
 
 
 def instructions(code: CodeType) -> Iterator[dis.Instruction]:

@@ -63,19 +63,20 @@ def record(arms: Arms, kind: int, option: int, reward: float, cost: float) -> No
 
 def record_moments(arms: Moments, kind: int, option: int, reward: float, cost: float, weight: float = 1.0) -> None:
     """One more pull, with second moments (Welford; West, 1979, where pulls have weights)."""
+    all_pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
     arm = kind, option
-    pulls = arms.pulls[arm] + weight
+    pulls = all_pulls[arm] + weight
     share = weight / pulls
-    arms.pulls[arm] = pulls
-    reward_before = reward - arms.mean_reward[arm]
-    cost_before = cost - arms.mean_cost[arm]
-    arms.mean_reward[arm] += reward_before * share
-    arms.mean_cost[arm] += cost_before * share
-    reward_after = weight * (reward - arms.mean_reward[arm])
-    cost_after = weight * (cost - arms.mean_cost[arm])
-    arms.reward_squares[arm] += reward_before * reward_after
-    arms.cost_squares[arm] += cost_before * cost_after
-    arms.products[arm] += reward_before * cost_after
+    all_pulls[arm] = pulls
+    reward_before = reward - mean_reward[arm]
+    cost_before = cost - mean_cost[arm]
+    mean_reward[arm] += reward_before * share
+    mean_cost[arm] += cost_before * share
+    reward_after = weight * (reward - mean_reward[arm])
+    cost_after = weight * (cost - mean_cost[arm])
+    reward_squares[arm] += reward_before * reward_after
+    cost_squares[arm] += cost_before * cost_after
+    products[arm] += reward_before * cost_after
 
 
 def confidence_width(pulls: float, horizon: int) -> float:

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
-from worthwhile.errors import BadParameter, BadTask, StoreError, UnknownScheduler, UnknownTask
+from worthwhile.asking import Deciding, Reporting, cancelling, observing, task_number
+from worthwhile.errors import BadParameter, StoreError, UnknownScheduler
 from worthwhile.live import explaining
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import Fold
@@ -66,6 +66,7 @@ class Scheduler:
         self.mirror: Mirror | None = None  # what is needed comes from the store
         self.early: Snapshot | None = None  # what the latest explanation was based on
         self.turns = Turns(self.work)
+        self.asked: Sequence[Request] = ()  # of whoever has the turn
         IN_USE.add(self)
         try:
             self.find_or_create(policy, overhead, seed, create)
@@ -137,7 +138,8 @@ class Scheduler:
     def work(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
         try:
-            while (behind := self.store.transact(partial(self.attempt, requests))) is not None:
+            self.asked = requests
+            while (behind := self.store.transact(self.attempt)) is not None:
                 behind.fold_backlog()  # so much that others should not wait for it
         except BaseException as reason:
             self.mirror = None
@@ -146,8 +148,8 @@ class Scheduler:
             if not isinstance(reason, Exception):
                 raise
 
-    def attempt(self, requests: Sequence[Request], tx: Transaction) -> Mirror | None:
-        """One batch; or, if there is much to be learned from first, the mirror that has read some of it."""
+    def attempt(self, tx: Transaction) -> Mirror | None:
+        """Do what was asked; or, if there is much to be learned first, give the mirror that has read some of it."""
         header, mirror = tx.open(self.name), self.mirror
         if header is None:
             raise StoreError(f"scheduler {self.name!r} is no longer in its store")
@@ -161,28 +163,15 @@ class Scheduler:
         )
         if not nothing_new and not mirror.read(tx, header):
             return mirror
-        Batch(mirror, tx, header, requests).run()
+        Batch(mirror, tx, header, self.asked).run()
         return None
 
     def decide(
         self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
-        task: Task = self.turns.ask(self.deciding(kind, options, key, lease))
+        task: Task = self.turns.ask(Deciding(self, kind, options, key, lease))
         return task
-
-    def deciding(
-        self, kind: str, options: Sequence[Option], key: str | None = None, lease: float | None = None
-    ) -> Request:
-        """What `decide` asks for, to be asked together with other things by `ask_all`."""
-        if key is not None:
-            check_text("key", key)
-        seconds = self.lease if lease is None else not_negative("lease", lease)
-        if not isinstance(options, (list, tuple, str, bytes)):
-            if not isinstance(options, Iterable):
-                raise BadTask(f"options = {options!r}; give a list of options")
-            options = list(options)
-        return Request(partial(decided, self, kind, options, key, seconds), None, key, kind)
 
     def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
@@ -190,12 +179,7 @@ class Scheduler:
 
     def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None:
         """What came of a task. The same report again changes nothing; another one is refused."""
-        self.turns.ask(reporting(id, reward, cost))
-
-    def outcome(self, id: str, reward: float, cost: float, observed: Mapping[Any, tuple[float, float]]) -> Request:
-        """What asks for a report together with its side observations."""
-        number = task_number(id)
-        return Request(methodcaller("report_all", number, reward, cost, observed), number)
+        self.turns.ask(Reporting(id, reward, cost))
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
@@ -326,48 +310,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=begin_anew_in_child)
 
 
-def decided(
-    scheduler: Scheduler, kind: str, options: Sequence[Option], key: str | None, lease: float, batch: Batch
-) -> Task:
-    """What `Scheduler.deciding` asks for: the task for its user."""
-    row, values = batch.decide(kind, options, key, lease), batch.mirror.values
-    option = values[row.option] if row.option < len(values) else batch.mirror.option(row.option)
-    return Task(scheduler, str(row.task), kind, option, row.report is not None or bool(row.cancelled))
-
-
-def reporting(id: str | int, reward: float | None, cost: float | None) -> Request:
-    """What `Scheduler.report` asks for."""
-    number = task_number(id)
-    return Request(methodcaller("report", number, reward, cost), number)
-
-
-def observing(id: str | int, option: Option, reward: float, cost: float) -> Request:
-    """What `Scheduler.observe` asks for."""
-    number = task_number(id)
-    return Request(methodcaller("observe", number, option, reward, cost), number)
-
-
-def cancelling(id: str | int) -> Request:
-    """What `Scheduler.cancel` asks for."""
-    number = task_number(id)
-    return Request(methodcaller("cancel", number), number)
-
-
 def key_of(seed: int) -> int:
     """The key of the coins that the first run of a simulation with this seed has."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise BadParameter(f"seed = {seed!r}; it must be a whole number, at least 0")
     return int(np.random.SeedSequence(int(seed), spawn_key=(0, 2)).generate_state(1)[0])
-
-
-def task_number(id: str | int) -> int:
-    """A task's number from its id."""
-    try:
-        if isinstance(id, bool):
-            raise ValueError
-        number = int(id)
-    except (TypeError, ValueError):
-        number = -1
-    if not 0 < number < 1 << 48:
-        raise UnknownTask(f"no task {id!r}; an id is what decide gave, as task.id")
-    return number

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from worthwhile.asking import Deciding, outcome
 from worthwhile.errors import (
     AlreadyCancelled,
     AlreadyReported,
@@ -218,7 +219,7 @@ class Loop:
         """Reports first, so that the decisions know them; all in one transaction."""
         results = [self.result(flight) for flight in ended]
         reports = [self.report(one, flight) for one, flight in zip(results, ended, strict=True)]
-        decisions = [self.scheduler.deciding(one.kind, one.options, one.key, None) for one in arrivals]  # type: ignore[arg-type]
+        decisions = [Deciding(self.scheduler, one.kind, one.options, one.key) for one in arrivals]  # type: ignore[arg-type]
         self.scheduler.ask_all([*reports, *decisions])
         for result, flight, request in zip(results, ended, reports, strict=True):
             self.close(flight, result, request)
@@ -236,7 +237,7 @@ class Loop:
     def report(self, result: Finished, flight: Flight) -> Request:
         observed = flight.found.observed if isinstance(flight.found, Outcome) else {}
         others = {option: values for option, values in observed.items() if option != flight.task.option}
-        return self.scheduler.outcome(result.task.id, result.reward, result.cost, others)
+        return outcome(result.task.id, result.reward, result.cost, others)
 
     def close(self, flight: Flight, result: Finished, request: Request) -> None:
         """A report that was stored, or one that cannot be."""

@@ -19,7 +19,7 @@ from worthwhile.errors import (
 )
 from worthwhile.live.folding import Fold
 from worthwhile.live.mirror import Mirror
-from worthwhile.live.names import feedback, option_text
+from worthwhile.live.names import both, feedback, option_text
 from worthwhile.live.settings import Settings
 from worthwhile.live.turns import Request
 from worthwhile.stores.base import NO_POLICY, OWN, Header, LogRow, TaskRow, Transaction
@@ -207,10 +207,7 @@ class Batch:
         if reward is None and cost is None:
             raise BadFeedback(f"task {number}: neither a reward nor a cost; report at least one")
         row, entry = self.task(number), None
-        if reward is not None:
-            reward = feedback("reward", reward)
-        if cost is not None:
-            cost = feedback("cost", cost)
+        reward, cost = both(reward, cost)
         if row[REWARD:] != NOT_REPORTED:
             reward, cost = self.completed(row, reward, cost)
             if (reward, cost) == (row.reward, row.cost):

@@ -16,7 +16,6 @@ Option = str | int | float | bool | None  # any JSON scalar
 
 MOST_OPTIONS = 1000  # per decision
 LONGEST_NAME = 200  # bytes of UTF-8
-LEAST = {"reward": -LARGEST, "cost": SMALLEST}
 
 
 def option_text(option: Any) -> str:
@@ -65,8 +64,6 @@ def option_texts(options: Sequence[Any]) -> tuple[str, ...]:
 
 def feedback(what: str, value: Any) -> float:
     """A reward or a cost: a finite number; a cost is above 0."""
-    if type(value) is float and LEAST[what] <= value <= LARGEST:
-        return value + 0.0
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise BadFeedback(f"{what} = {value!r}; it must be a number")
     try:
@@ -81,6 +78,13 @@ def feedback(what: str, value: Any) -> float:
         limits = f"at most {LARGEST:g}" + (f" and at least {SMALLEST:g}" if what == "cost" else "")
         raise BadFeedback(f"{what} = {value!r}; it must be {limits}: use another unit")
     return number
+
+
+def both(reward: Any, cost: Any) -> tuple[float | None, float | None]:
+    """A reward and a cost, of which one may be missing."""
+    if type(reward) is float and type(cost) is float and -LARGEST <= reward <= LARGEST and SMALLEST <= cost <= LARGEST:
+        return reward + 0.0, cost
+    return None if reward is None else feedback("reward", reward), None if cost is None else feedback("cost", cost)
 
 
 def not_negative(what: str, value: Any) -> float:

@@ -30,6 +30,9 @@ class Request:
 
     answer: Any = None
     reason: BaseException | None = UNKNOWN
+    task: int | None = None
+    key: str | None = None
+    kind: str | None = None
 
     def __init__(
         self, action: Callable[[Any], Any], task: int | None = None, key: str | None = None, kind: str | None = None
@@ -43,13 +46,10 @@ class Waiting:
     queued = answered = False
     next: Waiting | None = None  # to be woken
 
-    def __init__(self, requests: Sequence[Request], interruptible: bool) -> None:
-        self.requests, self.interruptible = requests, interruptible
+    def __init__(self, requests: Sequence[Request], turn: Turn) -> None:
+        self.requests, self.turn = requests, turn
+        self.interruptible = is_main_thread(turn)
         self.news: SimpleQueue[None] = SimpleQueue()
-
-    def call(self) -> None:
-        """Nobody is at work, or was a moment ago."""
-        self.news.put(None)
 
     def go_on(self) -> None:
         """It is answered."""
@@ -84,7 +84,7 @@ class Turns:
                 self.work([request])
                 del self.held["turn"]
                 if self.waiting:
-                    self.call_next()
+                    self.call()
         except BaseException:
             self.leave(mine)
             raise
@@ -108,20 +108,23 @@ class Turns:
         """However far it had come."""
         if self.held.get("turn") is mine:
             del self.held["turn"]
-        if self.waiting and not self.held:
-            self.call_next()
+        self.call()
 
     def end(self) -> None:
-        """The turn is free."""
+        """The turn goes to who has waited longest, or it is free; the main thread may leave before it gets it."""
+        for one in self.waiting.copy():
+            if not one.interruptible:
+                self.held["turn"] = one.turn
+                one.news.put(None)
+                return
         del self.held["turn"]
         if self.waiting:
-            self.call_next()
+            self.call()
 
-    def call_next(self) -> None:
-        """Who has waited longest, the main thread last; whoever asks before that one is awake does its work, too."""
-        queue = self.waiting.copy()
-        if queue:
-            next((one for one in queue if not one.interruptible), queue[-1]).call()
+    def call(self) -> None:
+        """All who wait: see whose turn it is."""
+        for one in self.waiting.copy():
+            one.news.put(None)
 
     def lead(self, mine: Turn, requests: Sequence[Request]) -> None:
         """Do that and what is waiting; then the others go on."""
@@ -161,7 +164,7 @@ class Turns:
         """Until it is done, or this thread's turn to do it."""
         if self.held.get("turn") == mine:
             raise StoreError(IN_THE_MIDDLE)
-        one, leads = Waiting(requests, is_main_thread(mine)), False
+        one, leads = Waiting(requests, mine), False
         try:
             self.waiting.append(one)
             one.queued = True

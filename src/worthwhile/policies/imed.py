@@ -7,6 +7,7 @@ means and arrivals seen so far. docs/policies.md derives it.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ SECOND_LOOK = 7.0  # one pull alone never counts for more evidence than this: e�
 RELATIVE_FLOOR = 1e-18  # of a squared mean: smaller variances are rounding
 CORRELATED = 1.0 - 1e-12  # more than this is rounding, too
 LOG_2 = 0.6931471805599453
+REMEMBERED = 1024  # values of a function, without machine code
 HEAVIEST = 2.0**400  # weights are scaled down when one gets here
 
 
@@ -66,20 +68,22 @@ def pool(arms: Moments, kind: int, options: Indices, one: float) -> Spread:
     return Spread(reward / freedom, cost / freedom, product / freedom, relative_cost / relative_freedom)
 
 
+@lru_cache(REMEMBERED)
 def evidence(
-    arms: Moments, kind: int, option: int, ratio: float, behind: float, spread: Spread, positive: bool, one: float
-) -> float:
-    """Evidence per pull that this option is not the best, though it looks `behind` by z* − z; K in docs/policies.md.
+    pulls: float, reward: float, cost: float, reward_squares: float, cost_squares: float, products: float,
+    ratio: float, behind: float, spread: Spread, positive: bool, one: float,
+) -> float:  # fmt: skip
+    """Evidence per pull that an option is not the best, though it looks `behind` by z* − z; K in docs/policies.md.
 
-    The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts.
+    The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts. Remembered,
+    because several tasks of a kind often come before the next report.
     """
-    arm, prior = (kind, option), PRIOR_PULLS * one
-    pulls, reward, cost = arms.pulls[arm], arms.mean_reward[arm], arms.mean_cost[arm]
-    reward_variance = (arms.reward_squares[arm] + prior * spread.reward) / pulls
+    prior = PRIOR_PULLS * one
+    reward_variance = (reward_squares + prior * spread.reward) / pulls
     floor = RELATIVE_FLOOR * (reward * reward + behind * behind)
     reward_variance = reward_variance if reward_variance > floor else floor
     pooled = spread.relative_cost * cost * cost if positive else spread.cost
-    cost_variance = (arms.cost_squares[arm] + prior * pooled) / pulls
+    cost_variance = (cost_squares + prior * pooled) / pulls
     floor = RELATIVE_FLOOR * cost * cost
     cost_variance = cost_variance if cost_variance > floor else floor
     unit = ratio * cost
@@ -87,9 +91,9 @@ def evidence(
     if nu > 0.0:
         total = least_gamma_evidence(behind / unit, nu, cost * cost / cost_variance)
     else:  # costs may be negative, or these numbers are too far apart
-        covariance = (arms.products[arm] + prior * spread.product) / pulls
+        covariance = (products + prior * spread.product) / pulls
         total = gaussian_evidence(behind, ratio, cost, reward_variance, cost_variance, covariance)
-    return float((pulls + prior) / pulls * total)
+    return (pulls + prior) / pulls * total
 
 
 def gaussian_evidence(
@@ -124,7 +128,7 @@ def least_gamma_evidence(delta: float, nu: float, kappa: float) -> float:
     middle = a / 3.0  # y³ − a y² + b y − c = 0, with y = middle + x
     p = middle * middle - b / 3.0
     q = middle * middle * middle - 0.5 * middle * b + 0.5 * c
-    least, square = gamma_evidence(0.0, delta, nu, kappa), q * q - p * p * p
+    least, square = 0.5 * math.log(1.0 + delta * delta / nu), q * q - p * p * p  # at y = 0
     if not square < 0.0:
         y = middle + cube_root(q, math.sqrt(square), p)
         value = gamma_evidence(0.0 if y < 0.0 else delta if y > delta else y, delta, nu, kappa)
@@ -156,12 +160,6 @@ def gamma_evidence(y: float, delta: float, nu: float, kappa: float) -> float:
         return math.inf
     rest = delta - y
     return 0.5 * math.log(1.0 + rest * rest / nu) + kappa * (math.log(1.0 - y) + y / (1.0 - y))
-
-
-def log_price(behind: float, worth: float) -> float:
-    """The log of what a pull of an option costs, counted in tasks of the best one, where it is more than one."""
-    tasks = behind / worth if worth > 0.0 else 0.0
-    return 0.5 * math.log(1.0 + tasks * tasks)
 
 
 def refresh(state: State, kind: int) -> None:
@@ -245,7 +243,7 @@ class RatioImed(NamedTuple):
         if forced >= 0:
             option = options[forced]
             return Decision(option, arms.mean_reward[kind, option], arms.mean_cost[kind, option])
-        all_pulls, mean_reward, mean_cost, _, _, _ = arms
+        all_pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
         top, worth = -math.inf, 0.0  # z*, and the reward of the option that has it
         for option in options:
             arm = kind, option
@@ -265,9 +263,13 @@ class RatioImed(NamedTuple):
                 pulls = reported + pending[option]
                 index, behind = math.log(pulls), top - (reward - ratio * cost)
                 if behind > 0.0:
-                    index += rivals + log_price(behind, worth)
+                    tasks = behind / worth if worth > 0.0 else 0.0  # what a pull costs, in tasks of the best option
+                    index += rivals + 0.5 * math.log(1.0 + tasks * tasks)
                     if index < best_index:
-                        against = evidence(arms, kind, option, ratio, behind, spread, positive, one)
+                        against = evidence(
+                            all_pulls[arm], reward, cost, reward_squares[arm], cost_squares[arm], products[arm],
+                            ratio, behind, spread, positive, one,
+                        )  # fmt: skip
                         against *= pulls / self.caution
                         index += min(against, SECOND_LOOK) if reported <= 1.0 else against
                 if index < best_index:
@@ -284,7 +286,8 @@ class RatioImed(NamedTuple):
         state.least_cost[0] = min(state.least_cost[0], cost)
         other = arrive(state.plug_in, kind, state.weight[0])
         refresh(state, kind)
-        refresh(state, other)
+        if other != kind:
+            refresh(state, other)
         settle(state.plug_in)
         if self.half_life > 0.0:
             fade(state, self.half_life)

@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 
 from worthwhile import __version__
+from worthwhile.asking import Deciding, Reporting, cancelling, observing
 from worthwhile.errors import BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.explaining import Explanation, Summary, TaskLine
@@ -18,7 +19,7 @@ from worthwhile.live.history import TYPES, Line, Recorded, recorded, take_in
 from worthwhile.live.names import check_text, option_text
 from worthwhile.live.settings import policy_words
 from worthwhile.live.turns import Request
-from worthwhile.scheduler import Scheduler, cancelling, observing, reporting
+from worthwhile.scheduler import Scheduler
 from worthwhile.service import messages as m
 from worthwhile.service.answering import Call, Endpoint, Reply
 from worthwhile.service.desk import Desk, Wanted
@@ -75,7 +76,7 @@ async def facts_of(call: Call, desk: Desk) -> m.SchedulerFacts:
 
 async def decide(call: Call) -> m.Decided:
     desk, given = await call.desk(), call.body
-    request = desk.scheduler.deciding(given.kind, given.options, given.key or keyed(call), given.lease)
+    request = Deciding(desk.scheduler, given.kind, given.options, given.key or keyed(call), given.lease)
     task = await call.service.desks.do(desk, request)
     return m.Decided(task.id, task.kind, task.option, task.over)
 
@@ -87,7 +88,7 @@ async def decide_many(call: Call) -> m.DecidedMany:
     for place, one in enumerate(call.body.tasks):
         own = one.key or (None if key is None else f"{key}.{place}")
         try:
-            asked.append(desk.scheduler.deciding(one.kind, one.options, own, one.lease))
+            asked.append(Deciding(desk.scheduler, one.kind, one.options, own, one.lease))
         except Error as reason:
             asked.append(reason)
     await ask(call, desk, asked)
@@ -141,7 +142,7 @@ async def explain(call: Call) -> Explanation:
 async def report(call: Call) -> m.Taken:
     desk = await call.desk()
     try:
-        await call.service.desks.do(desk, reporting(call.names["task"], call.body.reward, call.body.cost))
+        await call.service.desks.do(desk, Reporting(call.names["task"], call.body.reward, call.body.cost))
     except Error as reason:
         desk.refused += problem_of(reason).status < 500
         raise
@@ -154,7 +155,7 @@ async def report_many(call: Call) -> m.ReportedMany:
     asked: list[Request | Error] = []
     for one in call.body.reports:
         try:
-            asked.append(reporting(one.task, one.reward, one.cost))
+            asked.append(Reporting(one.task, one.reward, one.cost))
         except Error as reason:
             asked.append(reason)
     await ask(call, desk, asked)

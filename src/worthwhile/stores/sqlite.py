@@ -16,13 +16,14 @@ from typing import Any
 import apsw
 
 from worthwhile.errors import StoreError
-from worthwhile.stores.base import Answer, Transaction
+from worthwhile.stores.base import Answer, LogRow, NameRow, TaskRow, Transaction
 from worthwhile.stores.forking import Forkable
 from worthwhile.stores.schema import prepare
 from worthwhile.stores.sql import EACH_RUNNING, SqlTransaction
 
 SYNCHRONOUS = ("full", "normal")
 PATIENCE = 30.0  # seconds to wait for other processes
+MOST_OWN = 10_000  # tasks that are kept in memory
 WORDS = {"identity": "integer primary key", "bytes": "blob"}
 NO_DATABASE = "is damaged, or no SQLite database; it was left as it is: restore a backup, or name another file"
 
@@ -39,11 +40,13 @@ class SqliteStore(SqlTransaction, Forkable):
         if not create and not self.path.is_file():
             raise StoreError(f"no store at {str(path)!r}; name the file that a scheduler uses")
         self.closed = False
+        self.own: dict[tuple[int, int], TaskRow] = {}  # unfinished tasks as this connection has written them
+        self.version = 0  # of the file, when it last did
         with explained(self.path):
             self.connection: apsw.Connection | None = None
             try:
                 self.connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-                self.transact(lambda _: prepare(self.version(), self.run, WORDS, str(path)))
+                self.transact(lambda _: prepare(self.schema(), self.run, WORDS, str(path)))
             except BaseException:
                 self.close()
                 raise
@@ -52,13 +55,14 @@ class SqliteStore(SqlTransaction, Forkable):
         """Open the file; after a fork, which ends every connection, it is there already."""
         if self.closed:
             raise StoreError(f"{self.path} was closed; open it again")
+        self.own.clear()
         self.connection = apsw.Connection(self.file, flags)
         self.connection.set_busy_handler(wait_briefly())
-        self.version()  # of something else? Then not even its journal mode is changed
+        self.schema()  # of something else? Then not even its journal mode is changed
         self.run("pragma journal_mode = wal")
         self.run(f"pragma synchronous = {self.synchronous}")
 
-    def version(self) -> int | None:
+    def schema(self) -> int | None:
         """The schema version; None if the file is empty."""
         tables = {name for (name,) in self.query("select name from sqlite_master where type = 'table'")}
         if "worthwhile" in tables:
@@ -74,10 +78,14 @@ class SqliteStore(SqlTransaction, Forkable):
             self.roll_back()  # what Ctrl-C may have left
             try:
                 self.run("begin immediate")
+                if self.version != self.open_connection.data_version():  # somebody else has written
+                    self.own.clear()
                 answer = work(self)
                 self.run("commit")
+                self.version = self.open_connection.data_version()
                 return answer
             except BaseException:
+                self.own.clear()
                 self.roll_back()
                 raise
 
@@ -91,6 +99,31 @@ class SqliteStore(SqlTransaction, Forkable):
         if self.connection is None:
             raise StoreError(f"{self.path}: the process was forked in the middle of this; nothing was stored")
         return self.connection
+
+    def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
+        """Most are reported by the process that has decided them, soon after."""
+        own = self.own
+        found = [own[id, number] for number in numbers if (id, number) in own]
+        if len(found) < len(numbers):
+            found += super().tasks(id, [number for number in numbers if (id, number) not in own])
+        return found
+
+    def add(
+        self,
+        id: int,
+        names: Sequence[NameRow],
+        tasks: Sequence[TaskRow],
+        changed: Sequence[TaskRow],
+        reports: Sequence[LogRow],
+    ) -> None:
+        super().add(id, names, tasks, changed, reports)
+        own = self.own
+        for row in changed:
+            own.pop((id, row.task), None)
+        for row in tasks:
+            own[id, row.task] = row
+        if len(own) > MOST_OWN:
+            own.clear()
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
         """Counted here: SQLite would sort them first, which takes longer for the few that usually run."""

@@ -1,0 +1,92 @@
+"""What is asked of a scheduler most often: decisions and what came of them, as requests for its next transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import methodcaller
+from typing import Any, Protocol
+
+from worthwhile.errors import BadTask, UnknownTask
+from worthwhile.live.batch import Batch
+from worthwhile.live.names import Option, check_text, not_negative
+from worthwhile.live.turns import Request
+from worthwhile.stores.base import TaskRow
+from worthwhile.task import Feedback, Task
+
+
+class Decider(Feedback, Protocol):
+    """Who decides: a scheduler, with how long its tasks may take."""
+
+    lease: float
+
+
+class Deciding(Request):
+    """Asks for a task."""
+
+    kind: str
+
+    def __init__(
+        self,
+        scheduler: Decider,
+        kind: str,
+        options: Sequence[Option],
+        key: str | None = None,
+        lease: float | None = None,
+    ) -> None:
+        if key is not None:
+            check_text("key", key)
+        if not isinstance(options, (list, tuple, str, bytes)):
+            if not isinstance(options, Iterable):
+                raise BadTask(f"options = {options!r}; give a list of options")
+            options = list(options)
+        self.scheduler, self.kind, self.options, self.key = scheduler, kind, options, key
+        self.lease = scheduler.lease if lease is None else not_negative("lease", lease)
+
+    def action(self, batch: Batch) -> Task:
+        kind, mirror = self.kind, batch.mirror
+        row = batch.decide(kind, self.options, self.key, self.lease)
+        option = mirror.values[row.option] if row.option < len(mirror.values) else mirror.option(row.option)
+        return Task(self.scheduler, str(row.task), kind, option, row.report is not None or bool(row.cancelled))
+
+
+class Reporting(Request):
+    """Says what came of a task."""
+
+    task: int
+
+    def __init__(self, id: str | int, reward: float | None, cost: float | None) -> None:
+        self.task, self.reward, self.cost = task_number(id), reward, cost
+
+    def action(self, batch: Batch) -> TaskRow:
+        return batch.report(self.task, self.reward, self.cost)
+
+
+def outcome(id: str, reward: float, cost: float, observed: Mapping[Any, tuple[float, float]]) -> Request:
+    """Says it together with side observations: all of it, or nothing."""
+    number = task_number(id)
+    return Request(methodcaller("report_all", number, reward, cost, observed), number)
+
+
+def observing(id: str | int, option: Option, reward: float, cost: float) -> Request:
+    """Says what another option would have brought."""
+    number = task_number(id)
+    return Request(methodcaller("observe", number, option, reward, cost), number)
+
+
+def cancelling(id: str | int) -> Request:
+    """Says that a task will not report."""
+    number = task_number(id)
+    return Request(methodcaller("cancel", number), number)
+
+
+def task_number(id: str | int) -> int:
+    """A task's number from its id."""
+    try:
+        if isinstance(id, bool):
+            raise ValueError
+        number = int(id)
+    except (TypeError, ValueError):
+        number = -1
+    if not 0 < number < 1 << 48:
+        raise UnknownTask(f"no task {id!r}; an id is what decide gave, as task.id")
+    return number
