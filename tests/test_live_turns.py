@@ -7,13 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from worthwhile.errors import StoreError
-from worthwhile.live.turns import Request, Turn, Turns
+from worthwhile.live.turns import Request, Turn, Turns, Waiting
 
 
 class Slow:
@@ -336,6 +337,26 @@ def test_who_finds_the_turn_free_at_last_wakes_those_behind() -> None:
     assert turns.ask(Request(print, 1)) == 1
     second.join(10)
     assert answers == [2]
+
+
+class Leaving(deque[Waiting]):
+    """A queue that everybody else leaves as soon as one has been taken out."""
+
+    def popleft(self) -> Waiting:
+        first = super().popleft()
+        self.clear()
+        return first
+
+
+def test_who_leaves_the_queue_while_it_is_taken_out_holds_nobody_up() -> None:
+    turns, requests = Turns(at_once), [Request(print, number) for number in range(3)]
+    turns.waiting = Leaving(Waiting([request], (number,)) for number, request in enumerate(requests[1:], 1))
+    first, second = turns.waiting
+    thread = threading.Thread(target=lambda: turns.ask(requests[0]))
+    thread.start()
+    thread.join(10)
+    assert [request.answer for request in requests] == [0, 1, None]
+    assert (first.answered, second.answered) == (True, False)
 
 
 def test_nobody_is_forgotten_when_threads_change_all_the_time() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from queue import SimpleQueue
 from threading import get_ident
@@ -82,9 +83,12 @@ class Turns:
                 self.lead(mine, [request])
             else:  # as `lead` does, for one alone
                 self.work([request])
-                del self.held["turn"]
                 if self.waiting:
-                    self.call()
+                    self.end()
+                else:
+                    del self.held["turn"]
+                    if self.waiting:
+                        self.call()
         except BaseException:
             self.leave(mine)
             raise
@@ -136,7 +140,10 @@ class Turns:
                 self.work(requests)
                 self.end()
             return
-        answered: list[Waiting] = [self.waiting.popleft() for _ in range(len(self.waiting))]  # others may add to it
+        answered: list[Waiting] = []
+        with suppress(IndexError):  # the main thread may leave
+            for _ in range(len(self.waiting)):  # others may come
+                answered.append(self.waiting.popleft())
         try:
             self.work([*requests, *(request for one in answered for request in one.requests)])
         finally:
