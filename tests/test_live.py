@@ -15,9 +15,11 @@ import pytest
 from worthwhile import Scheduler, Task
 from worthwhile import state as states
 from worthwhile.coins import Rng
+from worthwhile.decision import Decision
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadParameter, BadTask, UnknownTask
 from worthwhile.live import batch as batches
 from worthwhile.policies import find
+from worthwhile.policies.imed import RatioImed
 
 OPTIONS = [1, 5, 10]
 
@@ -130,6 +132,26 @@ def test_a_cancelled_task_is_no_longer_running_and_takes_no_report(address: str)
         done = run_some(scheduler, 1)[0]
         with pytest.raises(AlreadyReported, match="task 2 has reported already"):
             done.cancel()
+
+
+def test_tasks_come_in_the_order_in_which_they_are_asked_for(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        for _ in range(4):
+            scheduler.decide("x", OPTIONS)
+        scheduler.report("1", reward=1.0, cost=1.0)
+        assert [line.task for line in scheduler.tasks(["4", "1", "77", "2", "2"])] == ["4", "1", "2"]
+
+
+class Counting(RatioImed):
+    """Does more with `pending` than index it."""
+
+    def choose(self, state: Any, kind: int, options: Any, pending: Any, rng: Any) -> Decision:
+        return Decision(options[int((pending * 2).sum()) % len(options)], 0.0, 1.0)
+
+
+def test_a_policy_that_computes_with_whole_arrays_gets_arrays() -> None:
+    with Scheduler(policy=Counting()) as scheduler:
+        assert [scheduler.decide("x", [0, 1, 2, 3, 4]).option for _ in range(5)] == [0, 2, 4, 1, 3]
 
 
 def test_what_others_did_to_a_task_is_seen_by_who_decided_it(durable: str) -> None:

@@ -96,6 +96,7 @@ def test_an_observation_is_of_another_option_on_offer(address: str) -> None:
         ("y" * 201, ["a"], "kind 'y+'… has 201 bytes; at most 200"),
         ("", ["a"], "kind '': it must be text, and not empty"),
         (5, ["a"], "kind 5: it must be text"),
+        (["x"], ["a"], r"kind \['x'\]: it must be text"),
         ("a\0b", ["a"], "must not contain the character"),
     ],
 )

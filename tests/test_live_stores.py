@@ -12,7 +12,7 @@ from worthwhile import Scheduler
 from worthwhile.asking import Deciding
 from worthwhile.errors import BrokenRule
 from worthwhile.stores import open_store
-from worthwhile.stores.base import LogRow, Snapshot, TaskRow
+from worthwhile.stores.base import LogRow, Snapshot, TaskRow, Transaction
 from worthwhile.stores.memory import MemoryStore
 from worthwhile.stores.schema import MIGRATIONS, VERSION, prepare, statements
 from worthwhile.testing import check_store
@@ -133,3 +133,23 @@ def test_memory_takes_back_what_was_interrupted() -> None:
         assert scheduler.summary() == before
         scheduler.decide("x", [1, 2]).report(1.0, 1.0)
         assert scheduler.rebuild()
+
+
+def test_memory_goes_on_taking_back_if_that_is_interrupted_too() -> None:
+    store, done = MemoryStore(), []
+
+    def interrupted_once() -> None:
+        done.append("latest")
+        if len(done) == 1:
+            raise KeyboardInterrupt
+
+    def work(tx: Transaction) -> None:
+        tx.create("new", 1, "{}")
+        store.undo += [(done.append, "earlier"), (interrupted_once,)]
+        raise ValueError
+
+    with pytest.raises(KeyboardInterrupt):
+        store.transact(work)
+    assert store.transact(lambda tx: tx.schedulers()) == []
+    assert done == ["latest", "latest", "earlier"]
+    assert store.undo == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import signal
 import subprocess
 import sys
@@ -9,12 +10,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
 
 from worthwhile.errors import StoreError
 from worthwhile.live.turns import Request, Turn, Turns, Waiting
+from worthwhile.live.turns import __file__ as turns_file
 
 
 class Slow:
@@ -300,6 +305,74 @@ moved = [now > then for now, then in zip(asked, before)]
 stop = True
 print("all went on" if all(moved) else moved)
 """
+
+
+class Interrupting:
+    """Raises Ctrl-C in this thread twice, where Python may do so in turns.py: as functions begin, and after calls.
+
+    Python drops a tracer that raises, and a profiler likewise; so each of them raises once.
+    """
+
+    def __init__(self, first: int, second: int) -> None:
+        self.first, self.second = first, second
+
+    def trace(self, frame: FrameType, event: str, arg: object) -> Any:
+        if frame.f_code.co_filename != turns_file:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "call" or (event == "opcode" and frame.f_lasti in after_calls(frame.f_code)):
+            self.first -= 1
+            if self.first == 0:
+                raise KeyboardInterrupt
+        return self.trace
+
+    def profile(self, frame: FrameType, event: str, arg: object) -> None:
+        if self.first <= 0 and frame.f_code.co_filename == turns_file and event in ("call", "c_return"):
+            self.second -= 1
+            if self.second == 0:
+                raise KeyboardInterrupt
+
+    def __enter__(self) -> None:
+        sys.setprofile(self.profile)
+        sys.settrace(self.trace)
+
+    def __exit__(self, *reason: object) -> None:
+        sys.settrace(None)
+        sys.setprofile(None)
+
+
+@cache
+def after_calls(code: CodeType) -> set[int]:
+    """The instructions that follow a call."""
+    return {after.offset for one, after in pairwise(dis.get_instructions(code)) if one.opname.startswith("CALL")}
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_two_interrupts_anywhere_leave_the_turn_to_others(others: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one comes while the first is being dealt with."""
+    monkeypatch.setattr("worthwhile.live.turns.LONGEST_SLEEP", 0.01)
+    interrupts = 0
+    for first in range(1, 30):
+        for second in range(1, 8):
+            slow, begun = Slow(), time.monotonic()
+            crowd, answered = Crowd(slow), []
+            for number in range(others):
+                crowd.ask(number)
+            timer = threading.Timer(0.003 if others else 0.0, slow.go.set)
+            timer.start()
+            try:
+                with Interrupting(first, second):
+                    slow.turns.ask(Request(print, 98))
+            except KeyboardInterrupt:
+                interrupts += 1
+            last = threading.Thread(target=lambda: answered.append(slow.turns.ask(Request(print, 99))))  # noqa: B023
+            timer.join()
+            last.start()
+            last.join(10)
+            assert crowd.all_answered() == list(range(others)), (first, second)
+            assert (answered, slow.turns.held, list(slow.turns.waiting)) == ([99], {}, []), (first, second)
+            assert time.monotonic() - begun < 10
+    assert interrupts > 20
 
 
 def at_once(batch: Sequence[Request]) -> None:

@@ -35,6 +35,8 @@ class Deciding(Request):
     ) -> None:
         if key is not None:
             check_text("key", key)
+        if type(kind) is not str:
+            check_text("kind", kind)
         if not isinstance(options, (list, tuple, str, bytes)):
             if not isinstance(options, Iterable):
                 raise BadTask(f"options = {options!r}; give a list of options")

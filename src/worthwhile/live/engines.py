@@ -86,14 +86,15 @@ class Interpreted:
             self.plain = True
 
     def bind(self, state: Folded) -> None:
-        self.tally, self.idle = views(state.tally), array("I", [0] * state.tally.pulls.shape[1])
+        self.tally, self.zeros = views(state.tally), array("I", [0] * state.tally.pulls.shape[1])
+        self.idle = memoryview(self.zeros)
         self.state = state.learned if self.plain else views(state.learned)
 
     def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
         options: Any = offer.numbers
         pending: Any = self.idle
         if running:
-            pending = self.idle[:]
+            pending = memoryview(self.zeros[:])
             for option, count in running.items():
                 pending[option] = count
         if self.plain:

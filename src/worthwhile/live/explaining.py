@@ -245,8 +245,9 @@ def latest(batch: Batch, count: int) -> list[TaskLine]:
 
 
 def tasks(batch: Batch, numbers: list[int]) -> list[TaskLine]:
-    """Tasks by number."""
-    return [task_line(batch, row) for row in batch.tx.tasks(batch.mirror.id, numbers)]
+    """Tasks by number, in that order, each once."""
+    rows = {row.task: row for row in batch.tx.tasks(batch.mirror.id, numbers)}
+    return [task_line(batch, rows[number]) for number in dict.fromkeys(numbers) if number in rows]
 
 
 def task_line(batch: Batch, row: TaskRow) -> TaskLine:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import get_ident
 from typing import Any
 
@@ -22,6 +22,7 @@ IN_THE_MIDDLE = (
     "this thread is in the middle of using the scheduler; neither a policy nor a signal handler can use it as well: "
     "set a flag, and do it later"
 )
+LONGEST_SLEEP = 1.0  # seconds
 Turn = tuple[int]  # of a thread; each time it asks, another object
 THEIRS: Turn = (0,)  # of those who have been answered, one after the other
 
@@ -51,6 +52,13 @@ class Waiting:
         self.requests, self.turn = requests, turn
         self.interruptible = is_main_thread(turn)
         self.news: SimpleQueue[None] = SimpleQueue()
+
+    def sleep(self) -> None:
+        """Until there is news; not for ever, in case that whoever had some was interrupted twice."""
+        try:  # noqa: SIM105 (which would take as long as the rest)
+            self.news.get(True, LONGEST_SLEEP)
+        except Empty:
+            pass
 
     def go_on(self) -> None:
         """It is answered."""
@@ -90,7 +98,9 @@ class Turns:
                     if self.waiting:
                         self.call()
         except BaseException:
-            self.leave(mine)
+            if "turn" in self.held and self.held["turn"] is mine:  # no calls here: the next signal may come after one
+                del self.held["turn"]
+            self.call()
             raise
         if request.reason is not None:
             raise request.reason
@@ -105,14 +115,10 @@ class Turns:
             else:
                 self.wait(mine, requests)
         except BaseException:
-            self.leave(mine)
+            if "turn" in self.held and self.held["turn"] is mine:
+                del self.held["turn"]
+            self.call()
             raise
-
-    def leave(self, mine: Turn) -> None:
-        """However far it had come."""
-        if self.held.get("turn") is mine:
-            del self.held["turn"]
-        self.call()
 
     def end(self) -> None:
         """The turn goes to who has waited longest, or it is free; the main thread may leave before it gets it."""
@@ -141,17 +147,17 @@ class Turns:
                 self.end()
             return
         answered: list[Waiting] = []
-        with suppress(IndexError):  # the main thread may leave
-            for _ in range(len(self.waiting)):  # others may come
-                answered.append(self.waiting.popleft())
         try:
+            with suppress(IndexError):  # the main thread may leave
+                for _ in range(len(self.waiting)):  # others may come
+                    answered.append(self.waiting.popleft())
             self.work([*requests, *(request for one in answered for request in one.requests)])
         finally:
             self.wake(answered)
 
     def others_wait(self) -> bool:
         """Anybody but the main thread."""
-        return not all(one.interruptible for one in self.waiting.copy())
+        return False in [one.interruptible for one in self.waiting.copy()]
 
     def wake(self, answered: Sequence[Waiting]) -> None:
         """One wakes the next, and the last ends the turn; the main thread goes its own way."""
@@ -173,19 +179,23 @@ class Turns:
             raise StoreError(IN_THE_MIDDLE)
         one, leads = Waiting(requests, mine), False
         try:
-            self.waiting.append(one)
             one.queued = True
+            self.waiting.append(one)
             while not one.answered and not leads:
                 if (one.interruptible and self.others_wait()) or self.held.setdefault("turn", mine) is not mine:
-                    one.news.get()
+                    one.sleep()
                 elif self.took_out(one):
                     leads = True
                 else:  # done meanwhile
                     self.end()
+                    if not one.answered:  # or not: whoever took it out had no room left on its stack
+                        return
         except BaseException:
-            gone = not self.took_out(one) and one.queued
-            while gone and not one.answered and self.held.get("turn") is not mine:  # somebody is at work on it
-                one.news.get()
+            try:
+                self.waiting.remove(one)
+            except ValueError:
+                while one.queued and not one.answered and self.held.get("turn", mine) is not mine:
+                    one.sleep()  # somebody is at work on it
             raise
         if leads:
             self.lead(mine, requests)

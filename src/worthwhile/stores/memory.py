@@ -42,14 +42,22 @@ class MemoryStore(Forkable):
         with self.in_use:
             if self.gone:
                 raise StoreError(self.gone)
+            if self.undo:
+                self.roll_back()  # what Ctrl-C may have left
             try:
-                return work(self)
-            except BaseException:
-                for step, *values in reversed(self.undo):
-                    step(*values)
-                raise
-            finally:
+                answer = work(self)
                 self.undo.clear()
+                return answer
+            except BaseException:
+                self.roll_back()
+                raise
+
+    def roll_back(self) -> None:
+        """Take back the latest change first; each may be taken back twice, if an interrupt comes in between."""
+        while self.undo:
+            step, *values = self.undo[-1]
+            step(*values)
+            self.undo.pop()
 
     def begin_anew(self) -> None:
         super().begin_anew()
@@ -63,9 +71,10 @@ class MemoryStore(Forkable):
 
     def create(self, name: str, key: int, settings: str) -> None:
         if name not in self.by_name:
-            self.by_name[name] = Kept(len(self.by_id), key, settings)
+            count = len(self.by_id)
+            self.undo += [(self.by_name.pop, name, None), (self.by_id.__delitem__, slice(count, None))]
+            self.by_name[name] = Kept(count, key, settings)
             self.by_id.append(self.by_name[name])
-            self.undo += [(self.by_id.pop,), (self.by_name.pop, name)]
 
     def open(self, name: str) -> Header | None:
         kept = self.by_name.get(name)

@@ -85,8 +85,9 @@ class SqliteStore(SqlTransaction, Forkable):
                 self.version = self.open_connection.data_version()
                 return answer
             except BaseException:
+                if self.connection is not None and self.connection.in_transaction:
+                    self.connection.execute("rollback")  # at once: Ctrl-C may come again
                 self.own.clear()
-                self.roll_back()
                 raise
 
     def roll_back(self) -> None:
@@ -121,7 +122,8 @@ class SqliteStore(SqlTransaction, Forkable):
         for row in changed:
             own.pop((id, row.task), None)
         for row in tasks:
-            own[id, row.task] = row
+            if row.report is None:
+                own[id, row.task] = row
         if len(own) > MOST_OWN:
             own.clear()
 
