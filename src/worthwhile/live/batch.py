@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import repeat
 from math import isfinite
 from typing import Any
 
@@ -129,7 +130,7 @@ class Batch:
             return self.same_kind(known, kind)
         offer = mirror.offer(kind, options)
         fold, running = mirror.fold, self.running(offer.kind)
-        pending = ",".join([str(running.get(each, 0)) for each in offer.numbers]) if running else offer.idle
+        pending = ",".join(map(str, map(running.get, offer.numbers, repeat(0)))) if running else offer.idle
         task = self.header.tasks + len(self.new) + 1
         try:  # a policy of the user's own may do anything
             option, reward, cost = fold.engine.choose(offer, running, task)

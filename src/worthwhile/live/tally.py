@@ -31,10 +31,11 @@ def new_tally(kinds: int, options: int) -> Tally:
 
 
 def count_report(tally: Tally, kind: int, option: int, reward: float, cost: float) -> None:
+    pulls, rewards, costs, _ = tally
     arm = kind, option
-    tally.pulls[arm] += 1.0
-    tally.reward[arm] += reward
-    tally.cost[arm] += cost
+    pulls[arm] += 1.0
+    rewards[arm] += reward
+    costs[arm] += cost
 
 
 def count_observation(tally: Tally, kind: int, option: int) -> None:

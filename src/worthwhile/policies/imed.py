@@ -239,19 +239,21 @@ class RatioImed(NamedTuple):
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
         arms, ratio, one = state.arms, state.plug_in.ratio[0], state.weight[0]
-        forced = 0 if len(options) == 1 else start(arms, kind, options, pending, rng)
-        if forced >= 0:
-            option = options[forced]
-            return Decision(option, arms.mean_reward[kind, option], arms.mean_cost[kind, option])
         all_pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
-        top, worth = -math.inf, 0.0  # z*, and the reward of the option that has it
+        tried, top, worth = 0, -math.inf, 0.0  # options with a report, z*, and the reward of the option that has it
         for option in options:
             arm = kind, option
             if all_pulls[arm] > 0.0:
+                tried += 1
                 reward = mean_reward[arm]
                 score = reward - ratio * mean_cost[arm]
                 if score > top:
                     top, worth = score, abs(reward)
+        if tried < len(options) or tried == 1:
+            forced = 0 if len(options) == 1 else start(arms, kind, options, pending, rng)
+            if forced >= 0:
+                option = options[forced]
+                return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
         spread, positive = pool(arms, kind, options, one), state.least_cost[0] > 0.0
         rivals = math.log(len(options) - 1.0)
         best, best_index = options[0], math.inf
