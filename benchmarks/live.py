@@ -22,6 +22,7 @@ from worthwhile.stores.base import NO_POLICY, OWN, LogRow, NameRow, TaskRow
 LIMITS = {"python": 100, "compiled": 25}  # µs per pair in memory
 OPTIONS = [1, 5, 10, 15, 20]
 PIECE = 100  # pairs
+THREADS, EACH = 32, 30  # pairs of each
 ROW = (1, 2, "0,1,2,3,4", "0,0,0,0,0", 0.5, 1.5, 0.3, 7, 1, None, 1.5e9, 1.6e9, 0.0)
 PORTION = 50_000
 LONG_AGO = TaskRow(0, 0, 0, "0,1,2,3,4", "0,0,0,0,0", 0.0, 0.0, None, 0, NO_POLICY, None, 1e9, 1e9, 0.0, 0.5, 1.0)
@@ -109,25 +110,28 @@ def bare_postgres(url: str, count: int) -> Iterator[None]:
             yield
 
 
-def crowd(scheduler: Scheduler, threads: int, each: int) -> float:
-    """Seconds per pair of many threads, from when all of them are there until the last one is done."""
-    ready = threading.Barrier(threads + 1)
+def crowd(scheduler: Scheduler, threads: int, each: int) -> list[float]:
+    """Seconds from when many threads are there until one of them is half done, and from then until all are done.
 
-    def work() -> None:
+    They go in step, a batch is all of them; so these are pieces, and take about as long as those of one thread.
+    """
+    ready, half = threading.Barrier(threads + 1), [0.0]
+
+    def work(place: int) -> None:
         ready.wait()
         for number in range(each):
             pair(scheduler, number)
+            if place == 0 and number == each // 2:
+                half[0] = time.perf_counter()
 
-    workers = [threading.Thread(target=work) for _ in range(threads)]
+    workers = [threading.Thread(target=work, args=(place,)) for place in range(threads)]
     for worker in workers:
         worker.start()
-
-    def together() -> None:
-        ready.wait()
-        for worker in workers:
-            worker.join()
-
-    return clocked(together) / threads / each
+    began = time.perf_counter()
+    ready.wait()
+    for worker in workers:
+        worker.join()
+    return [half[0] - began, time.perf_counter() - half[0]]
 
 
 def durable(report: Report, store: Store, engine: str, memory: float, rounds: int) -> None:
@@ -137,17 +141,17 @@ def durable(report: Report, store: Store, engine: str, memory: float, rounds: in
         contestants: dict[str, Callable[[], float | list[float]]] = {
             "ours": lambda: pieces(pairs(scheduler, count)),
             "bare": lambda: pieces(store.bare(count)),
-            "crowd": lambda: crowd(scheduler, 32, 30),
+            "crowd": lambda: crowd(scheduler, THREADS, EACH),
         }
         best = best_times(contestants, 5 * rounds)
         report.note(f"{what}: pairs/s, one thread", f"{count / best['ours']:,.0f}")
         report.note(f"{what}: pairs/s, bare", f"{count / best['bare']:,.0f}")
         report.at_least(f"{what}: one thread / bare", best["bare"] / best["ours"], 0.5, "×")
-        many = best["crowd"]
-        report.note(f"{what}: pairs/s, 32 threads", f"{1 / many:,.0f}")
+        many = best["crowd"] / THREADS / EACH
+        report.note(f"{what}: pairs/s, {THREADS} threads", f"{1 / many:,.0f}")
         times, share = best["ours"] / count / many, memory / many
-        kept = times >= 5 or share >= 0.7
-        report.judge(f"{what}: 32 threads / one; / in memory", f"{times:.3g} ×; {share:.2g}", "≥ 5 × or 0.7", kept)
+        measured, limit = f"{times:.3g} ×; {share:.2g}", "≥ 5 × or 0.7"
+        report.judge(f"{what}: {THREADS} threads / one; / in memory", measured, limit, times >= 5 or share >= 0.7)
 
 
 def optuna_pairs(url: str, count: int) -> float:
