@@ -129,6 +129,10 @@ class SqlTransaction(ABC):
             self.write(CHANGE_TASKS, values)
         if names or tasks or reports:
             self.write(COUNT, [(len(names), len(tasks), len(reports), id)])
+        self.wrote(id, tasks, changed)
+
+    def wrote(self, id: int, tasks: Sequence[TaskRow], changed: Sequence[TaskRow]) -> None:  # noqa: B027 (most do not)
+        """New and changed tasks have been written, for a dialect that wants to know."""
 
     def save(self, id: int, snapshot: Snapshot) -> None:
         self.write(FORGET, [(id,)])

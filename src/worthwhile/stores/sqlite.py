@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from worthwhile.errors import StoreError
-from worthwhile.stores.base import Answer, LogRow, NameRow, TaskRow, Transaction
+from worthwhile.stores.base import Answer, TaskRow, Transaction
 from worthwhile.stores.forking import Forkable
 from worthwhile.stores.schema import prepare
 from worthwhile.stores.sql import EACH_RUNNING, SqlTransaction
@@ -109,15 +109,7 @@ class SqliteStore(SqlTransaction, Forkable):
             found += super().tasks(id, [number for number in numbers if (id, number) not in own])
         return found
 
-    def add(
-        self,
-        id: int,
-        names: Sequence[NameRow],
-        tasks: Sequence[TaskRow],
-        changed: Sequence[TaskRow],
-        reports: Sequence[LogRow],
-    ) -> None:
-        super().add(id, names, tasks, changed, reports)
+    def wrote(self, id: int, tasks: Sequence[TaskRow], changed: Sequence[TaskRow]) -> None:
         own = self.own
         for row in changed:
             own.pop((id, row.task), None)
