@@ -412,6 +412,25 @@ def test_who_finds_the_turn_free_at_last_wakes_those_behind() -> None:
     assert answers == [2]
 
 
+def test_a_full_stack_leaves_the_turn_to_others() -> None:
+    """Asked at every depth, until there is no room for another call."""
+    turns, refused = Turns(at_once), []
+
+    def deeper() -> None:
+        try:
+            turns.ask_all([ready])
+        except RecursionError:
+            refused.append(1)
+        deeper()
+
+    ready = Request(print, 1)
+    with pytest.raises(RecursionError):
+        deeper()
+    assert len(refused) > 1
+    assert turns.held == {}
+    assert turns.ask(Request(print, 2)) == 2
+
+
 class Leaving(deque[Waiting]):
     """A queue that everybody else leaves as soon as one has been taken out."""
 
