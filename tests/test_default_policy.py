@@ -30,7 +30,7 @@ random_problems = st.builds(random_problem, st.sampled_from(list(FAMILIES)), st.
 
 
 @settings(max_examples=300)
-@given(delta=sizes, nu=sizes, kappa=sizes)
+@given(delta=sizes, nu=sizes, kappa=sizes | st.floats(6.0, 18.0).map(lambda power: 10.0**power))  # 10¹⁸: never varies
 def test_the_closed_form_of_gamma_evidence_is_the_smallest_anywhere(delta: float, nu: float, kappa: float) -> None:
     expected = least_gamma_evidence_on_a_grid(delta, nu, kappa)
     assert least_gamma_evidence(delta, nu, kappa) == pytest.approx(expected, rel=1e-6, abs=1e-9)
@@ -115,6 +115,17 @@ def test_a_fixed_cost_for_every_task_moves_the_ratio_to_the_new_optimum(added: f
     result = simulate(dearer, [policies.DEFAULT], 20_000, 10, marks=[])
     assert solve(dearer).ratio < 0.8 * solve(problem).ratio
     assert result.mean("theta")[policies.DEFAULT] == pytest.approx(solve(dearer).ratio, rel=0.02)
+
+
+@pytest.mark.parametrize("costs", [(1.0, 1.0, 1.0), (1.0, 1.2, 0.7)])
+def test_costs_that_never_vary_are_as_good_as_costs_that_hardly_do(costs: tuple[float, float, float]) -> None:
+    options = dict(zip("abc", zip((0.5, 0.6, 0.3), costs, strict=True), strict=True))
+    scatter = {"none": Noise(sd=0.0), "little": Noise("gamma", cv=1e-3)}
+    problems = [same_for_all(options, reward_noise=Noise(sd=0.3), cost_noise=noise) for noise in scatter.values()]
+    results = [simulate(one, [policies.DEFAULT], 3000, 60, marks=[]) for one in problems]
+    mean = [result.mean("loss")[policies.DEFAULT] for result in results]
+    error = [result.error("loss")[policies.DEFAULT] for result in results]
+    assert abs(mean[0] - mean[1]) < 3.0 * math.hypot(*error)
 
 
 ODD_PROBLEMS = {

@@ -158,8 +158,8 @@ def gamma_evidence(y: float, delta: float, nu: float, kappa: float) -> float:
     """
     if y >= 1.0:
         return math.inf
-    rest = delta - y
-    return 0.5 * math.log(1.0 + rest * rest / nu) + kappa * (math.log(1.0 - y) + y / (1.0 - y))
+    rest, saved = delta - y, y / (1.0 - y)
+    return 0.5 * math.log(1.0 + rest * rest / nu) + kappa * (saved - math.log1p(saved))
 
 
 def refresh(state: State, kind: int) -> None:
