@@ -38,13 +38,13 @@ class Alternate(NamedTuple):
         state.tasks[0] += 1.0
 """
 PATIENCE = """
-from functools import lru_cache
+from worthwhile.state import Remembered
 from thresholds import LIMIT
 def enough(tasks):
-    return tasks > LIMIT * FACTOR + extra()
+    return tasks > LIMIT * FACTOR + extra(None, 0, None)
 FACTOR = 1.0
-@lru_cache
-def extra():
+@Remembered
+def extra(state, kind, options):
     return 0.0
 """
 THRESHOLDS = """

@@ -154,6 +154,30 @@ def test_a_policy_that_computes_with_whole_arrays_gets_arrays() -> None:
         assert [scheduler.decide("x", [0, 1, 2, 3, 4]).option for _ in range(5)] == [0, 2, 4, 1, 3]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_remembered_between_reports_is_what_would_be_worked_out_again(seed: int) -> None:
+    """Machine code remembers nothing."""
+    luck, running = np.random.default_rng(seed), []
+    remembering, other = (Scheduler(seed=seed, engine=engine) for engine in ("python", "compiled"))
+    for step in range(600):
+        if not running or luck.random() < 0.6:
+            offers = ([0, 1, 2, 3], [3, 0, 2]) if step < 400 else ([2, 1, 3], [*range(12)])  # the state grows
+            kind, options = f"kind {luck.integers(3)}", offers[luck.integers(2)]
+            task, twin = (scheduler.decide(kind, options) for scheduler in (remembering, other))
+            assert task.option == twin.option
+            running.append((task, options))
+        else:
+            task, options = running.pop(luck.integers(len(running)))
+            reward, cost = luck.exponential(1.0, 2).tolist()
+            side = next(option for option in options if option != task.option)
+            seen = luck.random() < 0.3
+            for scheduler in (remembering, other):
+                if seen:
+                    scheduler.observe(task.id, side, reward, cost)
+                else:
+                    scheduler.report(task.id, reward, cost)
+
+
 def test_what_others_did_to_a_task_is_seen_by_who_decided_it(durable: str) -> None:
     """Whoever has written a task need not read it again, unless somebody else has written."""
     with Scheduler(durable) as scheduler, Scheduler(durable) as other:

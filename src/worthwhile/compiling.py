@@ -23,6 +23,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from worthwhile.errors import CannotCompile, MissingExtra
+from worthwhile.state import Remembered
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ def globals_read(function: FunctionType) -> dict[str, Any]:
             if isinstance(value, ModuleType):
                 name, value = f"{name}.{attribute}", getattr(value, attribute, None)
         if value is not None and not isinstance(value, ModuleType):
-            values[name] = value.__wrapped__ if isinstance(value, REMEMBERING) else value
+            values[name] = value.function if isinstance(value, Remembered) else value
     return values
 
 
@@ -113,9 +114,6 @@ def names_read(code: CodeType) -> frozenset[tuple[str, ...]]:
             chains[-1] += (step.argval,)
         follows = step.opname in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD") and bool(chains)
     return frozenset(chains)
-
-
-REMEMBERING = type(names_read)  # a function that remembers its values; machine code needs none
 
 
 def instructions(code: CodeType) -> Iterator[dis.Instruction]:

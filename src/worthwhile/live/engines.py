@@ -19,7 +19,7 @@ from worthwhile.errors import BadParameter, CannotCompile
 from worthwhile.live.tally import Folded, count_observation, count_report, new_tally
 from worthwhile.loop import ENGINES, first_cause
 from worthwhile.policies import Policy
-from worthwhile.state import Indices
+from worthwhile.state import Indices, with_memory
 
 Judged = tuple[int, float, float]  # a Decision, or the same without the names
 
@@ -86,15 +86,15 @@ class Interpreted:
             self.plain = True
 
     def bind(self, state: Folded) -> None:
-        self.tally, self.zeros = views(state.tally), array("I", [0] * state.tally.pulls.shape[1])
-        self.idle = memoryview(self.zeros)
-        self.state = state.learned if self.plain else views(state.learned)
+        self.tally, self.idle = views(state.tally), array("I", [0] * state.tally.pulls.shape[1])
+        self.state = state.learned if self.plain else with_memory(views(state.learned))
+        self.memory = {} if self.plain else self.state.memory
 
     def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
         options: Any = offer.numbers
         pending: Any = self.idle
         if running:
-            pending = memoryview(self.zeros[:])
+            pending = self.idle[:]
             for option, count in running.items():
                 pending[option] = count
         if self.plain:
@@ -114,11 +114,13 @@ class Interpreted:
         cost: float,
         task: int,
     ) -> None:
+        self.memory.clear()
         made = Decision(option, reward_estimate, cost_estimate)
         self.policy.learn(self.state, kind, made, reward, cost, Rng(self.key, task))
         count_report(self.tally, kind, option, reward, cost)
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
+        self.memory.clear()
         self.policy.observe(self.state, kind, option, reward, cost, Rng(self.key, task))
         count_observation(self.tally, kind, option)
 

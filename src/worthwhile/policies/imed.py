@@ -7,7 +7,6 @@ means and arrivals seen so far. docs/policies.md derives it.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +14,13 @@ import numpy as np
 from worthwhile.coins import Rng, uniform
 from worthwhile.decision import NOTHING, Decision, PlugIn, arrive, contribute, new_plug_in, settle
 from worthwhile.learning import Moments, new_moments, record_moments
-from worthwhile.state import Floats, Indices
+from worthwhile.state import Floats, Indices, Remembered
 
 PRIOR_PULLS = 10.0  # an option's variance starts from its kind's, worth so many pulls
 SECOND_LOOK = 7.0  # one pull alone never counts for more evidence than this: e⁷ ≈ 1 100
 RELATIVE_FLOOR = 1e-18  # of a squared mean: smaller variances are rounding
 CORRELATED = 1.0 - 1e-12  # more than this is rounding, too
 LOG_2 = 0.6931471805599453
-REMEMBERED = 1024  # values of a function, without machine code
 HEAVIEST = 2.0**400  # weights are scaled down when one gets here
 
 
@@ -47,6 +45,9 @@ class Spread(NamedTuple):
     relative_cost: float  # of C/C̄
 
 
+Standing = tuple[int, float, float, float]  # option, reports, log of what a try costs, evidence against it per pull
+
+
 def pool(arms: Moments, kind: int, options: Indices, one: float) -> Spread:
     """Pooled over the options on offer; `one` is the weight of a pull now."""
     pulls, _, mean_cost, reward_squares, cost_squares, products = arms
@@ -68,15 +69,13 @@ def pool(arms: Moments, kind: int, options: Indices, one: float) -> Spread:
     return Spread(reward / freedom, cost / freedom, product / freedom, relative_cost / relative_freedom)
 
 
-@lru_cache(REMEMBERED)
 def evidence(
     pulls: float, reward: float, cost: float, reward_squares: float, cost_squares: float, products: float,
     ratio: float, behind: float, spread: Spread, positive: bool, one: float,
 ) -> float:  # fmt: skip
     """Evidence per pull that an option is not the best, though it looks `behind` by z* − z; K in docs/policies.md.
 
-    The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts. Remembered,
-    because several tasks of a kind often come before the next report.
+    The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts.
     """
     prior = PRIOR_PULLS * one
     reward_variance = (reward_squares + prior * spread.reward) / pulls
@@ -135,7 +134,7 @@ def least_gamma_evidence(delta: float, nu: float, kappa: float) -> float:
         return value if value < least else least
     size = math.sqrt(p)
     angle = math.acos(max(-1.0, min(1.0, q / (p * size)))) / 3.0
-    for turn in range(3):
+    for turn in range(0, 3, 2):  # the root in the middle is a crest
         y = middle + 2.0 * size * math.cos(angle - 2.0 * math.pi / 3.0 * turn)
         value = gamma_evidence(0.0 if y < 0.0 else delta if y > delta else y, delta, nu, kappa)
         least = value if value < least else least
@@ -160,6 +159,38 @@ def gamma_evidence(y: float, delta: float, nu: float, kappa: float) -> float:
         return math.inf
     rest, saved = delta - y, y / (1.0 - y)
     return 0.5 * math.log(1.0 + rest * rest / nu) + kappa * (saved - math.log1p(saved))
+
+
+@Remembered
+def standings(state: State, kind: int, options: Indices) -> list[Standing]:
+    """Every option that has reported: what speaks for and against it, apart from the tasks that are running."""
+    arms, ratio, one = state.arms, state.plug_in.ratio[0], state.weight[0]
+    all_pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
+    top, worth = -math.inf, 0.0  # z*, and the reward of the option that has it
+    for option in options:
+        arm = kind, option
+        if all_pulls[arm] > 0.0:
+            reward = mean_reward[arm]
+            score = reward - ratio * mean_cost[arm]
+            if score > top:
+                top, worth = score, abs(reward)
+    spread, positive = pool(arms, kind, options, one), state.least_cost[0] > 0.0
+    rivals, known = math.log(len(options) - 1.0), []
+    for option in options:
+        arm = kind, option
+        pulls = all_pulls[arm]
+        if pulls > 0.0:
+            reward, cost = mean_reward[arm], mean_cost[arm]
+            behind, price, against = top - (reward - ratio * cost), 0.0, 0.0
+            if behind > 0.0:
+                tasks = behind / worth if worth > 0.0 else 0.0  # what a pull costs, in tasks of the best option
+                price = rivals + 0.5 * math.log(1.0 + tasks * tasks)
+                against = evidence(
+                    pulls, reward, cost, reward_squares[arm], cost_squares[arm], products[arm],
+                    ratio, behind, spread, positive, one,
+                )  # fmt: skip
+            known.append((option, pulls / one, price, against))
+    return known
 
 
 def refresh(state: State, kind: int) -> None:
@@ -238,44 +269,23 @@ class RatioImed(NamedTuple):
         return State(new_moments(kinds, options), new_plug_in(kinds), np.full(1, math.inf), np.ones(1))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        arms, ratio, one = state.arms, state.plug_in.ratio[0], state.weight[0]
-        all_pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
-        tried, top, worth = 0, -math.inf, 0.0  # options with a report, z*, and the reward of the option that has it
-        for option in options:
-            arm = kind, option
-            if all_pulls[arm] > 0.0:
-                tried += 1
-                reward = mean_reward[arm]
-                score = reward - ratio * mean_cost[arm]
-                if score > top:
-                    top, worth = score, abs(reward)
-        if tried < len(options) or tried == 1:
-            forced = 0 if len(options) == 1 else start(arms, kind, options, pending, rng)
+        _, mean_reward, mean_cost, _, _, _ = state.arms
+        if len(options) == 1:
+            option = options[0]
+            return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
+        known = standings(state, kind, options)
+        if len(known) < len(options):
+            forced = start(state.arms, kind, options, pending, rng)
             if forced >= 0:
                 option = options[forced]
                 return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
-        spread, positive = pool(arms, kind, options, one), state.least_cost[0] > 0.0
-        rivals = math.log(len(options) - 1.0)
         best, best_index = options[0], math.inf
-        for option in options:
-            arm = kind, option
-            if all_pulls[arm] > 0.0:
-                reward, cost = mean_reward[arm], mean_cost[arm]
-                reported = all_pulls[arm] / one
-                pulls = reported + pending[option]
-                index, behind = math.log(pulls), top - (reward - ratio * cost)
-                if behind > 0.0:
-                    tasks = behind / worth if worth > 0.0 else 0.0  # what a pull costs, in tasks of the best option
-                    index += rivals + 0.5 * math.log(1.0 + tasks * tasks)
-                    if index < best_index:
-                        against = evidence(
-                            all_pulls[arm], reward, cost, reward_squares[arm], cost_squares[arm], products[arm],
-                            ratio, behind, spread, positive, one,
-                        )  # fmt: skip
-                        against *= pulls / self.caution
-                        index += min(against, SECOND_LOOK) if reported <= 1.0 else against
-                if index < best_index:
-                    best, best_index = option, index
+        for option, reported, price, against_pull in known:
+            pulls = reported + pending[option]
+            against = against_pull * (pulls / self.caution)
+            index = math.log(pulls) + price + (min(against, SECOND_LOOK) if reported <= 1.0 else against)
+            if index < best_index:
+                best, best_index = option, index
         if best_index == math.inf:
             return NOTHING
         return Decision(best, mean_reward[kind, best], mean_cost[kind, best])
