@@ -51,6 +51,7 @@ def rows(first: int, tables: Path | None) -> Iterator[Row]:
             yield Row(f"{noise}, {options} options", worlds, told="reward_max=1,cost_max=1")
     for cv in (1.0, 3.0):
         yield random_row(f"costs with cv {cv:g}", lambda seed, cv=cv: heavy(seed, cv), first)
+    yield random_row("costs that never vary", lambda seed: fixed_costs(random_problem("unit", seed)), first)
     for correlation in (-0.9, -0.5, 0.5, 0.9):
         yield random_row(f"correlation {correlation:g}", lambda seed, c=correlation: correlated(seed, c), first)
     yield random_row("1 000 kinds", lambda seed: problem_of("kinds", 1000, seed), first, FEW)
@@ -78,6 +79,11 @@ def heavy(seed: int, cv: float) -> Problem:
 def correlated(seed: int, correlation: float) -> Problem:
     """The unit family with reward and cost tied."""
     return replace(random_problem("unit", seed), correlation=correlation)
+
+
+def fixed_costs(problem: Problem) -> Problem:
+    """The same problem with costs that are known after one try."""
+    return replace(problem, cost_noise=Noise(sd=0.0))
 
 
 def silent(problem: Problem) -> Problem:
