@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import SILENT, drive, least_gamma_evidence_on_a_grid, least_gaussian_evidence_on_a_grid, same_for_all
-from worthwhile import policies
+from worthwhile import Scheduler, policies
 from worthwhile.coins import Rng
 from worthwhile.decision import Decision
 from worthwhile.environments.synthetic import drifting
@@ -239,3 +239,19 @@ def test_waiting_tasks_spread_the_default_over_the_options() -> None:
     for task in range(1, 41):
         pending[policy.choose(state, 0, options, pending, Rng(5, task)).option] += 1
     assert pending.tolist() == [10, 10, 10, 10]
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+def test_a_kind_that_was_away_for_a_thousand_half_lives_is_still_known(engine: str) -> None:
+    """Its weight would be 0, which is what a new kind has."""
+    with Scheduler(policy="ratio-imed,half_life=2", engine=engine, seed=1) as scheduler:
+        for away in (0, 2100, 2600, 3300, 4000):
+            for _ in range(away):
+                scheduler.decide("often", ["a", "b"]).report(1.0, 1.0)
+            for _ in range(20):
+                scheduler.decide("rare", ["a", "b"]).report(9.0, 1.0)
+        plug_in = scheduler.ask(lambda batch: batch.mirror.fold.state.learned.plug_in)
+        assert plug_in.known_kinds[0] == 2
+        assert scheduler.summary().set_aside == []
+        assert scheduler.summary().theta == pytest.approx(9.0, rel=0.01)
+        assert scheduler.rebuild()

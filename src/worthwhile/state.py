@@ -80,18 +80,21 @@ def from_bytes(policy: HasInit, stored: bytes, size: Size) -> Any:
     return state
 
 
+Memory = dict[Any, tuple[Any, Any]]
+
+
 class Remembered(Generic[Value]):
     """A function of state, kind and options whose values are kept as long as the state stays as it is.
 
     Several tasks of a kind often come before the next report. Only a state `with_memory` remembers, and whoever
-    changes that clears its memory; elsewhere, and in machine code, this is the function alone.
+    changes the state clears the memory; elsewhere, and in machine code, this is the function alone.
     """
 
     def __init__(self, function: Callable[[Any, int, Indices], Value]) -> None:
         self.function = function
 
     def __call__(self, state: Any, kind: int, options: Indices) -> Value:
-        memory: dict[Any, tuple[Indices, Value]] | None = getattr(state, "memory", None)
+        memory: Memory | None = getattr(state, "_memory", None)  # no field of a NamedTuple begins with _
         if memory is None:
             return self.function(state, kind, options)
         what = self.function, kind, id(options)
@@ -100,13 +103,14 @@ class Remembered(Generic[Value]):
             if len(memory) >= MOST_REMEMBERED:
                 memory.clear()
             known = memory[what] = options, self.function(state, kind, options)  # options too: the id stays theirs
-        return known[1]
+        value: Value = known[1]
+        return value
 
 
-def with_memory(state: type_of_state) -> type_of_state:
-    """The same state, for `Remembered` functions to remember things of."""
+def with_memory(state: type_of_state, memory: Memory) -> type_of_state:
+    """The same state, of which `Remembered` functions remember things."""
     twin: type_of_state = remembering(type(state))(*state)
-    twin.memory = {}  # type: ignore[attr-defined]
+    twin._memory = memory  # type: ignore[attr-defined]
     return twin
 
 

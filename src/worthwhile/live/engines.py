@@ -19,7 +19,7 @@ from worthwhile.errors import BadParameter, CannotCompile
 from worthwhile.live.tally import Folded, count_observation, count_report, new_tally
 from worthwhile.loop import ENGINES, first_cause
 from worthwhile.policies import Policy
-from worthwhile.state import Indices, with_memory
+from worthwhile.state import Indices, Memory, with_memory
 
 Judged = tuple[int, float, float]  # a Decision, or the same without the names
 
@@ -87,8 +87,9 @@ class Interpreted:
 
     def bind(self, state: Folded) -> None:
         self.tally, self.idle = views(state.tally), array("I", [0] * state.tally.pulls.shape[1])
-        self.state = state.learned if self.plain else with_memory(views(state.learned))
-        self.memory = {} if self.plain else self.state.memory
+        self.memory: Memory = {}
+        self.state = state.learned if self.plain else views(state.learned)
+        self.remembering = with_memory(self.state, self.memory)  # for decisions; what learns gets nothing outdated
 
     def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
         options: Any = offer.numbers
@@ -99,7 +100,7 @@ class Interpreted:
                 pending[option] = count
         if self.plain:
             options, pending = offer.array, np.asarray(pending)
-        return self.policy.choose(self.state, offer.kind, options, pending, Rng(self.key, task))
+        return self.policy.choose(self.remembering, offer.kind, options, pending, Rng(self.key, task))
 
     def judge(self, kind: int, option: int) -> Judged:
         return self.policy.judge(self.state, kind, option)

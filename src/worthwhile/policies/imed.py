@@ -22,6 +22,7 @@ RELATIVE_FLOOR = 1e-18  # of a squared mean: smaller variances are rounding
 CORRELATED = 1.0 - 1e-12  # more than this is rounding, too
 LOG_2 = 0.6931471805599453
 HEAVIEST = 2.0**400  # weights are scaled down when one gets here
+LIGHTEST = 2.0**-400  # what has been seen once never weighs nothing, or it would count as new
 
 
 class State(NamedTuple):
@@ -221,15 +222,20 @@ def lighten(arms: Moments, plug_in: PlugIn, scale: float) -> None:
     """Multiply every weight."""
     for kind in range(arms.pulls.shape[0]):
         for option in range(arms.pulls.shape[1]):
-            arms.pulls[kind, option] *= scale
+            arms.pulls[kind, option] = lighter(arms.pulls[kind, option], scale)
             arms.reward_squares[kind, option] *= scale
             arms.cost_squares[kind, option] *= scale
             arms.products[kind, option] *= scale
-        plug_in.arrivals[kind] *= scale
+        plug_in.arrivals[kind] = lighter(plug_in.arrivals[kind], scale)
         plug_in.reward[kind] *= scale
         plug_in.cost[kind] *= scale
     plug_in.total_reward[0] *= scale
     plug_in.total_cost[0] *= scale
+
+
+def lighter(weight: float, scale: float) -> float:
+    """A weight after scaling; one above 0 stays so."""
+    return max(weight * scale, LIGHTEST) if weight > 0.0 else weight
 
 
 def start(arms: Moments, kind: int, options: Indices, pending: Indices, rng: Rng) -> int:
