@@ -153,16 +153,17 @@ class Scheduler:
         header, mirror = tx.open(self.name), self.mirror
         if header is None:
             raise StoreError(f"scheduler {self.name!r} is no longer in its store")
-        if mirror is None or header.reports < mirror.fold.position:
-            mirror, self.early = Mirror(header, self.engine, self.in_hand), None
-            self.mirror = mirror
-        nothing_new = (
-            header.generation == mirror.generation
-            and header.names == mirror.place
-            and header.reports == mirror.fold.position
-        )
-        if not nothing_new and not mirror.read(tx, header):
-            return mirror
+        if (
+            mirror is None
+            or header.reports != mirror.fold.position
+            or header.names != mirror.place
+            or header.generation != mirror.generation
+        ):
+            if mirror is None or header.reports < mirror.fold.position:
+                mirror, self.early = Mirror(header, self.engine, self.in_hand), None
+                self.mirror = mirror
+            if not mirror.read(tx, header):
+                return mirror
         Batch(mirror, tx, header, self.asked).run()
         return None
 

@@ -17,7 +17,7 @@ class Kept:
 
     def __init__(self, id: int, key: int, settings: str) -> None:
         self.header = Header(id, key, 0, 0, 0, 0, 0.0)
-        self.settings, self.generation = settings, 0
+        self.settings = settings
         self.names: list[NameRow] = []
         self.tasks: dict[int, TaskRow] = {}
         self.keys: dict[str, int] = {}
@@ -81,7 +81,6 @@ class MemoryStore(Forkable):
         if kept is None:
             return None
         header = kept.header
-        header.generation, header.names = kept.generation, len(kept.names)
         header.tasks, header.reports, header.now = len(kept.tasks), len(kept.log), time.time()
         return header
 
@@ -90,8 +89,9 @@ class MemoryStore(Forkable):
 
     def change(self, id: int, settings: str) -> None:
         kept = self.by_id[id]
-        self.undo += [(setattr, kept, "settings", kept.settings), (setattr, kept, "generation", kept.generation)]
-        kept.settings, kept.generation = settings, kept.generation + 1
+        header = kept.header
+        self.undo += [(setattr, kept, "settings", kept.settings), (setattr, header, "generation", header.generation)]
+        kept.settings, header.generation = settings, header.generation + 1
 
     def names(self, id: int, after: int) -> list[NameRow]:
         return self.by_id[id].names[after:]
@@ -143,6 +143,7 @@ class MemoryStore(Forkable):
         self.undo.append((take_back, kept, len(kept.names), len(kept.log), tasks, before, reports))
         if names:
             kept.names += names
+            kept.header.names = len(kept.names)
         for row in tasks:
             task = row.task
             rows[task] = row
@@ -193,6 +194,7 @@ def take_back(
 ) -> None:
     """Undo `add`."""
     del kept.names[names:], kept.log[log:]
+    kept.header.names = names
     for row in tasks:
         kept.tasks.pop(row.task, None)
         kept.keys.pop(row.key or "", None)
