@@ -83,19 +83,19 @@ class Turns:
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
-        mine = (get_ident(),)
+        mine, held, waiting = (get_ident(),), self.held, self.waiting
         try:
-            if self.held.setdefault("turn", mine) is not mine:
+            if held.setdefault("turn", mine) is not mine:
                 self.wait(mine, [request])
-            elif self.waiting:
+            elif waiting:
                 self.lead(mine, [request])
             else:  # as `lead` does, for one alone
                 self.work([request])
-                if self.waiting:
+                if waiting:
                     self.end()
                 else:
-                    del self.held["turn"]
-                    if self.waiting:
+                    del held["turn"]
+                    if waiting:
                         self.call()
         except BaseException:
             if "turn" in self.held and self.held["turn"] is mine:  # no calls here: the next signal may come after one
