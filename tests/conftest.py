@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -29,6 +30,9 @@ settings.register_profile(
 )
 settings.register_profile("soak", parent=settings.get_profile("worthwhile"), max_examples=2_000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "worthwhile"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it for what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 schemas = itertools.count()
 

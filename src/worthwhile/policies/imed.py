@@ -210,39 +210,36 @@ def refresh(state: State, kind: int) -> None:
 
 
 def fade(state: State, half_life: float) -> None:
-    """The next report weighs 2^(1/half-life) times as much as this one, by an approximation without powers."""
+    """The next report weighs 2^(1/half-life) times as much as this one, by an approximation without powers.
+
+    Once in a while all weights are scaled down.
+    """
+    arms, plug_in, _, weight = state
     step = 0.5 * LOG_2 / half_life
-    state.weight[0] *= (1.0 + step) / (1.0 - step)
-    if state.weight[0] > HEAVIEST:
-        lighten(state.arms, state.plug_in, 1.0 / state.weight[0])
-        state.weight[0] = 1.0
+    weight[0] *= (1.0 + step) / (1.0 - step)
+    if weight[0] > HEAVIEST:
+        scale = 1.0 / weight[0]
+        for kind in range(arms.pulls.shape[0]):
+            for option in range(arms.pulls.shape[1]):
+                if arms.pulls[kind, option] > 0.0:
+                    arms.pulls[kind, option] = max(arms.pulls[kind, option] * scale, LIGHTEST)
+                arms.reward_squares[kind, option] *= scale
+                arms.cost_squares[kind, option] *= scale
+                arms.products[kind, option] *= scale
+            if plug_in.arrivals[kind] > 0.0:
+                plug_in.arrivals[kind] = max(plug_in.arrivals[kind] * scale, LIGHTEST)
+            plug_in.reward[kind] *= scale
+            plug_in.cost[kind] *= scale
+        plug_in.total_reward[0] *= scale
+        plug_in.total_cost[0] *= scale
+        weight[0] = 1.0
 
 
-def lighten(arms: Moments, plug_in: PlugIn, scale: float) -> None:
-    """Multiply every weight."""
-    for kind in range(arms.pulls.shape[0]):
-        for option in range(arms.pulls.shape[1]):
-            arms.pulls[kind, option] = lighter(arms.pulls[kind, option], scale)
-            arms.reward_squares[kind, option] *= scale
-            arms.cost_squares[kind, option] *= scale
-            arms.products[kind, option] *= scale
-        plug_in.arrivals[kind] = lighter(plug_in.arrivals[kind], scale)
-        plug_in.reward[kind] *= scale
-        plug_in.cost[kind] *= scale
-    plug_in.total_reward[0] *= scale
-    plug_in.total_cost[0] *= scale
-
-
-def lighter(weight: float, scale: float) -> float:
-    """A weight after scaling; one above 0 stays so."""
-    return max(weight * scale, LIGHTEST) if weight > 0.0 else weight
-
-
-def start(arms: Moments, kind: int, options: Indices, pending: Indices, rng: Rng) -> int:
+def start(pulls: Floats, kind: int, options: Indices, pending: Indices, rng: Rng) -> int:
     """The position of the option that must be tried now, each of them once; −1 when done."""
     untried, reported = -1, False
     for place, option in enumerate(options):
-        if arms.pulls[kind, option] > 0.0:
+        if pulls[kind, option] > 0.0:
             reported = True
         elif pending[option] == 0 and untried < 0:
             untried = place
@@ -275,13 +272,13 @@ class RatioImed(NamedTuple):
         return State(new_moments(kinds, options), new_plug_in(kinds), np.full(1, math.inf), np.ones(1))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        _, mean_reward, mean_cost, _, _, _ = state.arms
+        all_pulls, mean_reward, mean_cost, _, _, _ = state.arms
         if len(options) == 1:
             option = options[0]
             return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
         known = standings(state, kind, options)
         if len(known) < len(options):
-            forced = start(state.arms, kind, options, pending, rng)
+            forced = start(all_pulls, kind, options, pending, rng)
             if forced >= 0:
                 option = options[forced]
                 return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
