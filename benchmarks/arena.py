@@ -25,7 +25,7 @@ import numpy as np
 from suites import DEVELOP, REPORT, Row, rows
 from worthwhile import simulate
 from worthwhile.policies import DEFAULT
-from worthwhile.progress import Progress
+from worthwhile.simulation.progress import Progress
 from worthwhile.state import Floats
 
 RANGED = ("omega-ucb", "omega-star-ucb", "m-ucb", "bts")  # told a range of the observations

@@ -24,7 +24,7 @@ typedef struct {
 static inline double at_least(double low, double value) { return value > low ? value : low; }
 static inline double at_most(double high, double value) { return value < high ? value : high; }
 
-/* Plays `count` tasks; totals are in the order of worthwhile.loop.TOTALS. */
+/* Plays `count` tasks; totals are in the order of worthwhile.simulation.loop.TOTALS. */
 void play(const Policy *policy, int64_t width, const uint32_t *options, const int64_t *offers, const Truth *truth,
           Arm *arms, Progress *progress, const uint32_t *kinds, const double *latent, int64_t count, double *totals)
 {

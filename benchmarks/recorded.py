@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from worthwhile import Environment, Problem, replay
-from worthwhile.environments.replay import Table, read_table, subset
+from worthwhile.tables import Table, read_table, subset
 
 TABLES = {  # added cost; loss in %, T = 10⁵: DOL-RM, ω-UCB, default
     "cloud_vm": (0.0, (18.2, 21.2, 5.9)),

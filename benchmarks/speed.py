@@ -19,14 +19,14 @@ import numpy as np
 import new_processes
 from pure_python import Table, Tasks, dol_rm, river_ucb
 from table import Report, best_times, clocked, pieces
-from worthwhile.environments import Environment, synthetic
-from worthwhile.loop import TOTALS, Block, new_flight
 from worthwhile.optimum import Optimum, solve
 from worthwhile.policies import DEFAULT, LIST, known, make
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.problem import Problem, seven_kinds
-from worthwhile.progress import Progress
-from worthwhile.simulator import BLOCK, NO_DELAY, Delay, Job, stages_of
+from worthwhile.simulation.environments import Environment, synthetic
+from worthwhile.simulation.loop import TOTALS, Block, new_flight
+from worthwhile.simulation.progress import Progress
+from worthwhile.simulation.simulator import BLOCK, NO_DELAY, Delay, Job, stages_of
 
 TASKS = 100_000
 PIECE = 4_000

@@ -14,11 +14,11 @@ import numpy as np
 
 from recorded import TABLES, recorded, shuffled
 from worthwhile import Environment, Problem, random_problem, seven_kinds, two_kinds
-from worthwhile.environments.synthetic import synthetic
 from worthwhile.experiments.omega_benchmark import NOISES, world
 from worthwhile.experiments.sizes import problem_of
 from worthwhile.families import FAMILIES
 from worthwhile.problem import Noise
+from worthwhile.simulation.environments.synthetic import synthetic
 
 PROBLEMS = 30  # of a random row
 REPORT, DEVELOP = 0, 10_000  # the first seed of each half

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from worthwhile.coins import Rng
-from worthwhile.environments import synthetic
 from worthwhile.problem import Noise, Problem
+from worthwhile.simulation.environments import synthetic
 
 Floats = npt.NDArray[np.float64]
 SILENT = {"reward_noise": Noise(sd=0.0), "cost_noise": Noise(sd=0.0)}

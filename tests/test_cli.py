@@ -19,7 +19,7 @@ from worthwhile import drifting, random_problem, read_problem, replay, seven_kin
 from worthwhile.cli import USUAL, main, parser
 from worthwhile.optimum import gap, theorem_bound
 from worthwhile.policies import LIST
-from worthwhile.results import Results
+from worthwhile.simulation.results import Results
 
 TRAINING = """
 units = { reward = "AUC", cost = "s" }

@@ -15,14 +15,14 @@ from reference import SILENT, drive, least_gamma_evidence_on_a_grid, least_gauss
 from worthwhile import Scheduler, policies
 from worthwhile.coins import Rng
 from worthwhile.decision import Decision
-from worthwhile.environments.synthetic import drifting
 from worthwhile.errors import BadParameter
 from worthwhile.families import FAMILIES, random_problem
 from worthwhile.optimum import solve
 from worthwhile.policies import known, make
 from worthwhile.policies.imed import RatioImed, gaussian_evidence, least_gamma_evidence
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
-from worthwhile.simulator import simulate
+from worthwhile.simulation.environments.synthetic import drifting
+from worthwhile.simulation.simulator import simulate
 
 sizes = st.floats(-6.0, 6.0).map(lambda power: 10.0**power)
 powers_of_two = st.integers(-40, 40).map(lambda power: 2.0**power)

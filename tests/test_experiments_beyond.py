@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from worthwhile.environments.replay import replay
-from worthwhile.environments.synthetic import drifting
 from worthwhile.experiments import (
     EXPERIMENTS,
     Outcome,
@@ -30,6 +28,8 @@ from worthwhile.families import random_problem
 from worthwhile.optimum import bounds_of, solve
 from worthwhile.policies import DEFAULT, known, make
 from worthwhile.problem import Noise, Problem, seven_kinds
+from worthwhile.simulation.environments.replay import replay
+from worthwhile.simulation.environments.synthetic import drifting
 
 QUICK = Scale(quick=True, progress=False)
 SMALL: dict[ModuleType, Mapping[str, Any]] = {  # as a researcher would change a constant and run one again

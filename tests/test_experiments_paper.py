@@ -15,7 +15,7 @@ from worthwhile.experiments.growth import fitted_power, quotient, resampled
 from worthwhile.experiments.proof_measures import integral, sample_of, statistics
 from worthwhile.optimum import solve
 from worthwhile.problem import two_kinds
-from worthwhile.simulator import simulate
+from worthwhile.simulation.simulator import simulate
 from worthwhile.state import Floats
 
 QUICK = Scale(quick=True, seed=3, progress=False)

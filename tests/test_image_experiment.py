@@ -16,9 +16,9 @@ from PIL import Image
 
 from worthwhile import Scheduler, replay
 from worthwhile.cli import main
-from worthwhile.environments.replay import read_table
 from worthwhile.experiments import figure_5
 from worthwhile.experiments.normalising import scalings
+from worthwhile.tables import read_table
 from worthwhile.training.image_tasks import Order, Setting, count, learn, train
 
 DOCS = Path(__file__).parents[1] / "docs"

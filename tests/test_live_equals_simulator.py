@@ -11,10 +11,10 @@ import pytest
 
 from worthwhile import Noise, Problem, simulate, synthetic
 from worthwhile import state as states
-from worthwhile.loop import Block
 from worthwhile.policies import LIST, Policy, known, make
 from worthwhile.scheduler import Scheduler
-from worthwhile.simulator import Player, stages_of
+from worthwhile.simulation.loop import Block
+from worthwhile.simulation.simulator import Player, stages_of
 
 TASKS, SEED = 400, 5
 FORGETFUL = "ratio-imed,half_life=1"  # its weights are scaled down on the way

@@ -17,7 +17,7 @@ from worthwhile.optimum import solve
 from worthwhile.policies import known, make
 from worthwhile.policies.omega_ucb import omega, spread
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
-from worthwhile.simulator import simulate
+from worthwhile.simulation.simulator import simulate
 
 
 @given(

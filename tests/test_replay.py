@@ -12,11 +12,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from worthwhile.environments import replay
-from worthwhile.environments.replay import COLUMNS, Table, as_table, read_table, subset
 from worthwhile.errors import BadTable
 from worthwhile.optimum import solve
-from worthwhile.simulator import simulate
+from worthwhile.simulation.environments import replay
+from worthwhile.simulation.simulator import simulate
+from worthwhile.tables import COLUMNS, Table, as_table, read_table, subset
 
 Row = tuple[str, str, str, float, float]
 

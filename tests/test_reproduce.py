@@ -22,7 +22,6 @@ from PIL import Image
 
 from worthwhile import solve, two_kinds
 from worthwhile.cli import main
-from worthwhile.environments.replay import read_table
 from worthwhile.errors import BadParameter
 from worthwhile.experiments import EXPERIMENTS, Claim, Experiment, Outcome, Scale, figure_5
 from worthwhile.experiments.base import DEPENDS, NOT_REPRODUCED, OURS, REPRODUCED
@@ -30,6 +29,7 @@ from worthwhile.experiments.normalising import normalised
 from worthwhile.experiments.records import Record, read_record, read_records, write_csv
 from worthwhile.experiments.report import TITLE, write_report
 from worthwhile.experiments.reproduce import chosen, reproduce
+from worthwhile.tables import read_table
 
 ROOT = Path(__file__).parents[1]
 NAMES = [experiment.name for experiment in EXPERIMENTS]

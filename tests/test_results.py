@@ -22,7 +22,7 @@ import worthwhile
 from worthwhile import simulate
 from worthwhile.errors import BadParameter
 from worthwhile.problem import seven_kinds
-from worthwhile.results import MEASURES, Results
+from worthwhile.simulation.results import MEASURES, Results
 
 COLUMNS = ["policy", "run", "task", *MEASURES]
 

@@ -18,7 +18,6 @@ import worthwhile
 from service_process import ServiceProcess, store_at
 from worthwhile import Client, Scheduler
 from worthwhile.cli import main
-from worthwhile.environments.replay import read_columns
 from worthwhile.errors import (
     AccessDenied,
     AlreadyReported,
@@ -33,6 +32,7 @@ from worthwhile.errors import (
 )
 from worthwhile.live.history import FORMATS
 from worthwhile.policies import RatioImed
+from worthwhile.tables import read_columns
 
 ONE = "/v1/schedulers/default"
 INNER = {  # a scheduler's own business: its transactions, and what other parts of this library ask for in them

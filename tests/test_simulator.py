@@ -13,11 +13,11 @@ import pytest
 from worthwhile import simulate
 from worthwhile.coins import Rng
 from worthwhile.decision import Decision
-from worthwhile.environments import drifting
 from worthwhile.errors import BadParameter, BrokenRule
 from worthwhile.policies import known, make
 from worthwhile.problem import seven_kinds, two_kinds
-from worthwhile.simulator import BLOCK
+from worthwhile.simulation.environments import drifting
+from worthwhile.simulation.simulator import BLOCK
 
 
 def test_the_same_policy_under_two_labels_gets_the_same_curves() -> None:

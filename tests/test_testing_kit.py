@@ -12,14 +12,14 @@ import pytest
 from worthwhile import policies
 from worthwhile.coins import Rng
 from worthwhile.decision import NOTHING, Decision
-from worthwhile.environments import Environment, drifting, replay, synthetic
-from worthwhile.environments.replay import as_table
-from worthwhile.environments.synthetic import SyntheticWorld
 from worthwhile.errors import BrokenRule
 from worthwhile.families import FAMILIES, random_problem
 from worthwhile.learning import Arms, new_arms, record
 from worthwhile.policies import METHODS, known, make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
+from worthwhile.simulation.environments import Environment, drifting, replay, synthetic
+from worthwhile.simulation.environments.synthetic import SyntheticWorld
+from worthwhile.tables import as_table
 from worthwhile.testing import check_environment, check_policy, rules
 
 

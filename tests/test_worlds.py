@@ -12,11 +12,11 @@ import pytest
 
 from worthwhile.coins import Rng
 from worthwhile.decision import Decision
-from worthwhile.environments import drifting, synthetic
 from worthwhile.errors import BadParameter
 from worthwhile.families import random_problem
 from worthwhile.problem import FAMILIES, Noise, Problem, read_problem, seven_kinds, two_kinds
-from worthwhile.simulator import simulate
+from worthwhile.simulation.environments import drifting, synthetic
+from worthwhile.simulation.simulator import simulate
 
 COUNT = 10_000
 MEANS = {"low": (0.15, 0.4), "high": (0.7, 0.8)}

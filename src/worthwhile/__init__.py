@@ -21,12 +21,12 @@ __version__ = version("worthwhile")
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 LAZY = {
-    "Environment": "worthwhile.environments",
-    "drifting": "worthwhile.environments",
-    "replay": "worthwhile.environments",
-    "synthetic": "worthwhile.environments",
-    "simulate": "worthwhile.simulator",
-    "Results": "worthwhile.results",
+    "Environment": "worthwhile.simulation.environments",
+    "drifting": "worthwhile.simulation.environments",
+    "replay": "worthwhile.simulation.environments",
+    "synthetic": "worthwhile.simulation.environments",
+    "simulate": "worthwhile.simulation.simulator",
+    "Results": "worthwhile.simulation.results",
     "solve": "worthwhile.optimum",
     "theorem_bound": "worthwhile.optimum",
     "random_problem": "worthwhile.families",

@@ -17,13 +17,13 @@ from typing import Any
 from worthwhile import __version__, cli_live, cli_serve, cli_work, plots, reports
 from worthwhile.cli_arguments import TABLE_FORMATS, Parser, change, check_target, delay, problem_from, whole
 from worthwhile.clusters import executor_on
-from worthwhile.environments import Drift, Environment, replay, synthetic
+from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter, Error, MissingExtra
-from worthwhile.loop import ENGINES
 from worthwhile.policies import DEFAULT, LIST
 from worthwhile.problem import Problem
-from worthwhile.results import Results
-from worthwhile.simulator import simulate
+from worthwhile.simulation.environments import Drift, Environment, replay, synthetic
+from worthwhile.simulation.results import Results
+from worthwhile.simulation.simulator import simulate
 
 USUAL = (DEFAULT, "dol-rm-anytime", "reward-ucb", "ratio-ts", "omega-ucb", "kind-greedy", "oracle")
 INTERRUPTED = 130  # as shells count: 128 + SIGINT

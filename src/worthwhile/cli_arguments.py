@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
-from worthwhile.environments import replay
 from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.families import random_problem
 from worthwhile.problem import Problem, read_problem
+from worthwhile.simulation.environments import replay
 
 TABLE_FORMATS = (".parquet", ".csv")
 READABLE = (*TABLE_FORMATS, ".jsonl")

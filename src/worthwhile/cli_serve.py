@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from worthwhile.cli_arguments import whole
+from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter
-from worthwhile.loop import ENGINES
 from worthwhile.reports import table
 
 Show = Callable[[dict[str, Any], str, bool], None]

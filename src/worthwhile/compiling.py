@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 Replacements = Mapping[str, Any]  # globals, by name: functions and constants
 KEPT_DAYS = 30
+ENGINES = ("compiled", "python")
 OUTER = {"nogil": True}
 INNER = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called from machine code only
 lock = threading.RLock()
@@ -205,3 +206,12 @@ def forget_unused(root: Path) -> None:
     for folder in root.glob("*") if root.exists() else ():
         if folder.stat().st_mtime < oldest:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def first_cause(message: str) -> str:
+    """The line of numba's message that names the cause."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    causes = [line for line in lines if not line.startswith(("Failed in", "During", "File", "- ", "<source", "def "))]
+    return next(
+        (line for line in reversed(causes) if "rror" in line or "nknown" in line or "nvalid" in line), causes[0]
+    )

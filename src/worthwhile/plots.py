@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.errors import BadParameter, MissingExtra
-from worthwhile.results import Results, replace_file
+from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
+from worthwhile.tables import replace_file
 
 FORMATS = (".png", ".svg")
 MEASURES = {"loss": "share of the optimum lost so far", "ratio": "reward per cost so far"}

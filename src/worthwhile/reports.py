@@ -11,7 +11,8 @@ import numpy as np
 from worthwhile.optimum import Choice, Optimum, bounds_of, gap, solve, theorem_bound
 from worthwhile.policies import DEFAULT, LIST, Known, Listed
 from worthwhile.problem import Problem
-from worthwhile.results import Results, provenance
+from worthwhile.simulation.results import Results
+from worthwhile.tables import provenance
 
 Facts = dict[str, Any]
 MOST_KINDS = 40  # more rows than this are for --json

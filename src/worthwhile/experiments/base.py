@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from worthwhile.environments.base import Drift, Environment
 from worthwhile.policies import Policy
 from worthwhile.problem import Problem
-from worthwhile.results import Results
-from worthwhile.simulator import simulate
+from worthwhile.simulation.environments.base import Drift, Environment
+from worthwhile.simulation.results import Results
+from worthwhile.simulation.simulator import simulate
 from worthwhile.state import Floats
 
 T = TypeVar("T")

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.environments.base import Drift
-from worthwhile.environments.synthetic import drifting
 from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, plus_minus
 from worthwhile.experiments.comparing import (
     Setting,
@@ -25,7 +23,9 @@ from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.families import random_problem
 from worthwhile.policies import DEFAULT
 from worthwhile.problem import Problem, two_kinds
-from worthwhile.results import Results
+from worthwhile.simulation.environments.base import Drift
+from worthwhile.simulation.environments.synthetic import drifting
+from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
 
 TASKS, QUICK_TASKS = 40_000, 10_000

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worthwhile.environments.base import Drift, Environment
 from worthwhile.experiments.base import OURS, Claim, Columns, Scale, plus_minus
 from worthwhile.experiments.figures import name_lines, panels
 from worthwhile.plots import look_of
 from worthwhile.policies import DEFAULT
 from worthwhile.problem import Problem
-from worthwhile.progress import Progress
-from worthwhile.results import Results
+from worthwhile.simulation.environments.base import Drift, Environment
+from worthwhile.simulation.progress import Progress
+from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
 
 World = Environment | Drift | Problem

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worthwhile.environments.synthetic import drifting
 from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, plus_minus
 from worthwhile.experiments.changes import RECOVERED, rolling_losses, turned
 from worthwhile.experiments.comparing import last_losses, mean_and_error, plain_log, simulate_each
 from worthwhile.experiments.figures import panels
 from worthwhile.families import random_problem
 from worthwhile.policies import DEFAULT
+from worthwhile.simulation.environments.synthetic import drifting
 from worthwhile.state import Floats
 
 TASKS, QUICK_TASKS = 100_000, 20_000

@@ -7,8 +7,8 @@ import numpy as np
 from worthwhile.experiments.base import Claim, Outcome, Scale, outperforms, plus_minus, tidy
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.problem import Problem, seven_kinds, two_kinds
-from worthwhile.results import Results
-from worthwhile.simulator import marks_of
+from worthwhile.simulation.results import Results
+from worthwhile.simulation.simulator import marks_of
 
 TASKS = 100_000
 RUNS = 100

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.environments.base import Environment
-from worthwhile.environments.replay import Table, as_table, numbers, read_columns, replay
 from worthwhile.experiments.base import Claim, Columns, Outcome, Scale, outperforms, plus_minus, tidy
 from worthwhile.experiments.comparing import fold
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.experiments.normalising import normalised
 from worthwhile.optimum import ratio_of, solve
 from worthwhile.problem import Problem
-from worthwhile.results import Results
+from worthwhile.simulation.environments.base import Environment
+from worthwhile.simulation.environments.replay import replay
+from worthwhile.simulation.results import Results
+from worthwhile.tables import Table, as_table, numbers, read_columns
 
 TABLE = "image_training"  # .parquet or .csv, in the folder given with --tables
 OWN = Path(__file__).with_name(f"{TABLE}.csv")  # what we have recorded: docs/training.md

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from worthwhile.optimum import gap, theorem_bound
-from worthwhile.results import Results
+from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
 
 RESAMPLES = 200

@@ -9,7 +9,7 @@ import numpy as np
 from worthwhile.experiments.proof_measures import ratios, times
 from worthwhile.optimum import bounds_of
 from worthwhile.problem import Problem
-from worthwhile.results import Results
+from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worthwhile.environments.replay import Table
 from worthwhile.errors import BadParameter
+from worthwhile.tables import Table
 
 
 class Scaling(NamedTuple):

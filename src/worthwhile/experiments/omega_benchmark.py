@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.environments.base import Environment
-from worthwhile.environments.synthetic import BETA, Scatter, SyntheticWorld, synthetic, tabulate
 from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, plus_minus
 from worthwhile.experiments.comparing import (
     Setting,
@@ -25,7 +23,9 @@ from worthwhile.experiments.figures import curve, name_lines, panels
 from worthwhile.plots import look_of
 from worthwhile.policies import DEFAULT
 from worthwhile.problem import Noise, Problem
-from worthwhile.results import Results
+from worthwhile.simulation.environments.base import Environment
+from worthwhile.simulation.environments.synthetic import BETA, Scatter, SyntheticWorld, synthetic, tabulate
+from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
 
 TASKS, QUICK_TASKS = 100_000, 10_000

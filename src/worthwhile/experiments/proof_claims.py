@@ -11,7 +11,7 @@ from worthwhile.experiments.growth import Power
 from worthwhile.experiments.proof_measures import ORDERS, Term, mean_and_spread, ratios
 from worthwhile.experiments.theorem import COVERED, FIT_FROM, PROBLEMS
 from worthwhile.optimum import bounds_of
-from worthwhile.results import Results
+from worthwhile.simulation.results import Results
 
 
 def lemma(number: int, claim: str, quantity: str, rows: Sequence[Term], powers: Mapping[str, Power]) -> Claim:

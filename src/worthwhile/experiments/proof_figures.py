@@ -10,7 +10,7 @@ import numpy as np
 from worthwhile.experiments.base import Columns
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.experiments.proof_measures import ORDERS, Term, mean_and_spread, ratios, times
-from worthwhile.results import Results
+from worthwhile.simulation.results import Results
 
 POWERS = {-0.5: "$T^{-1/2}$", -0.25: "$T^{-1/4}$", 0.5: "$T^{1/2}$", 0.75: "$T^{3/4}$"}
 PARTS = {"epsilon": "dol-rm: ε(T), of rewards", "kappa": "dol-rm: κ(T), of costs"}

@@ -10,7 +10,7 @@ import numpy as np
 from worthwhile.experiments.growth import Statistic, resampled
 from worthwhile.optimum import bounds_of, theorem_bound
 from worthwhile.problem import Problem
-from worthwhile.results import Results
+from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
 
 REWARD_EXCESS, COST_EXCESS, REWARD, COST, COST_ESTIMATE, REGRET, SUMS = range(7)  # columns of a sample

@@ -23,7 +23,7 @@ from worthwhile.experiments.proof_measures import (
     times,
 )
 from worthwhile.experiments.theorem import COVERED, FIT_FROM, PROBLEMS, TASKS
-from worthwhile.results import Results
+from worthwhile.simulation.results import Results
 
 DRAWN_TASKS, MOST_RUNS = 40_000_000, 400
 QUICK_LAST, QUICK_DRAWN_TASKS, QUICK_MOST_RUNS = 10_000, 500_000, 50

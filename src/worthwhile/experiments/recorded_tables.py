@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.environments.base import Environment
-from worthwhile.environments.replay import COLUMNS, Table, read_table, replay
 from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, tidy
 from worthwhile.experiments.comparing import Setting, default_claim, fold, last_losses, plain_log, settings_table
 from worthwhile.experiments.figures import curve, name_lines, panels
 from worthwhile.optimum import Optimum, solve
 from worthwhile.policies import DEFAULT
-from worthwhile.results import Results
+from worthwhile.simulation.environments.base import Environment
+from worthwhile.simulation.environments.replay import replay
+from worthwhile.simulation.results import Results
+from worthwhile.tables import COLUMNS, Table, read_table
 
 TASKS, QUICK_TASKS = 100_000, 10_000
 RUNS, QUICK_RUNS = 16, 4

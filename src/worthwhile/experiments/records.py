@@ -14,7 +14,7 @@ import numpy as np
 from worthwhile.errors import BadParameter, MissingExtra
 from worthwhile.experiments.base import Claim, Columns, Experiment, Outcome, Scale
 from worthwhile.plots import DOTS_PER_INCH, FORMATS
-from worthwhile.results import provenance, replace_file
+from worthwhile.tables import provenance, replace_file
 
 RECORD = "outcome.json"
 

@@ -13,13 +13,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from worthwhile.environments.replay import as_number
 from worthwhile.experiments import EXPERIMENTS
 from worthwhile.experiments.base import DEPENDS, NOT_REPRODUCED, OURS, REPRODUCED, Claim
 from worthwhile.experiments.page import PAGE
 from worthwhile.experiments.records import Record, read_records
 from worthwhile.plots import DOTS_PER_INCH
-from worthwhile.results import replace_file
+from worthwhile.tables import as_number, replace_file
 
 NAME = "report.html"
 TITLE = "Learning to Schedule Online Tasks with Bandit Feedback: reproduced and tested further"

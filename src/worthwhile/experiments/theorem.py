@@ -12,7 +12,7 @@ from worthwhile.experiments.base import NOT_REPRODUCED, OURS, REPRODUCED, Claim,
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.experiments.growth import Power, Regret, fitted_power, regret_from, regret_sample, regrets
 from worthwhile.problem import Noise, seven_kinds, two_kinds
-from worthwhile.results import Results
+from worthwhile.simulation.results import Results
 
 TASKS = tuple(round(10 ** (half / 2)) for half in range(4, 13))  # 10² … 10⁶, each a simulation of its own
 FIT_FROM = 1_000  # before, DOL-RM has hardly begun to learn and loses as much with every task

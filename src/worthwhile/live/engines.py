@@ -13,11 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from worthwhile.coins import Rng
-from worthwhile.compiling import machine_code
+from worthwhile.compiling import ENGINES, first_cause, machine_code
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter, CannotCompile
 from worthwhile.live.tally import Folded, count_observation, count_report, new_tally
-from worthwhile.loop import ENGINES, first_cause
 from worthwhile.policies import Policy
 from worthwhile.state import Indices, Memory, with_memory
 

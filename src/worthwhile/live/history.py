@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from worthwhile.environments.replay import as_table, read_columns
 from worthwhile.errors import BadParameter, BadTable, BadTask, Error, MissingExtra
 from worthwhile.live.batch import Batch
 from worthwhile.live.folding import fault
 from worthwhile.live.mirror import Mirror
 from worthwhile.live.names import check_text, feedback, not_negative, option_text
-from worthwhile.results import replace_file
 from worthwhile.stores.base import NO_POLICY, OWN, LogRow, TaskRow
+from worthwhile.tables import as_table, read_columns, replace_file
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 TYPES = {

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from worthwhile.compiling import available, machine_code
-from worthwhile.environments import Drift, Environment, World, synthetic
-from worthwhile.loop import explained
 from worthwhile.problem import Problem
+from worthwhile.simulation.environments import Drift, Environment, World, synthetic
+from worthwhile.simulation.loop import explained
 from worthwhile.state import Floats, Indices
 from worthwhile.testing.rules import (
     ARRIVALS,

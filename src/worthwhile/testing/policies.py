@@ -11,12 +11,12 @@ from worthwhile import state as states
 from worthwhile.coins import Rng
 from worthwhile.compiling import available
 from worthwhile.decision import Decision
-from worthwhile.environments import synthetic
-from worthwhile.loop import TOTALS, Block, engine_for, new_flight, truth_of
 from worthwhile.optimum import solve
 from worthwhile.policies import METHODS, Policy, known, make
 from worthwhile.problem import Noise, Problem
-from worthwhile.simulator import Delay
+from worthwhile.simulation.environments import synthetic
+from worthwhile.simulation.loop import TOTALS, Block, engine_for, new_flight, truth_of
+from worthwhile.simulation.simulator import Delay
 from worthwhile.state import Floats, Indices, Size
 from worthwhile.testing.rules import (
     ANY_TASK,

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.clusters import executor_on
-from worthwhile.environments.replay import read_table
 from worthwhile.errors import BadParameter, Error
 from worthwhile.experiments import Experiment, Scale, figure_5, records
 from worthwhile.experiments.figure_5 import arrivals
@@ -22,6 +21,7 @@ from worthwhile.policies import find, known, make
 from worthwhile.problem import Problem
 from worthwhile.scheduler import Scheduler
 from worthwhile.state import Floats
+from worthwhile.tables import read_table
 from worthwhile.training import image_report, images, networks
 from worthwhile.training.alone import alone
 from worthwhile.training.image_pilot import Tell, pilot

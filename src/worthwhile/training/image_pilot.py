@@ -18,7 +18,7 @@ from typing import Any
 from worthwhile.errors import BadParameter, Error
 from worthwhile.executors import LocalExecutor
 from worthwhile.experiments.figure_5 import SETUP, TABLE
-from worthwhile.results import provenance, replace_file
+from worthwhile.tables import provenance, replace_file
 from worthwhile.training import networks
 from worthwhile.training.image_tasks import TASKS, Curve, Setting, learn
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.environments.replay import read_columns
 from worthwhile.experiments.figure_5 import SETUP, rules
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.experiments.records import save_figure
 from worthwhile.problem import Problem
 from worthwhile.reports import digits, table
-from worthwhile.results import provenance
 from worthwhile.state import Floats
+from worthwhile.tables import provenance, read_columns
 
 CHOICES = """\
 Our choices, where the paper says nothing: batches of 32 (rice 40, scenes 20), Adam with rate 0.001, ReLU, dropout 0.5,

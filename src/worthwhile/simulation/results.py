@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import platform
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,26 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from worthwhile.errors import BadParameter, MissingExtra
-from worthwhile.loop import TOTALS
 from worthwhile.optimum import Optimum
 from worthwhile.problem import Problem
+from worthwhile.simulation.loop import TOTALS
 from worthwhile.state import Floats
+from worthwhile.tables import provenance, replace_file
 
 MEASURES = (*TOTALS, "theta", "ratio", "expected_ratio", "loss")
-
-
-def provenance(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Where a file comes from: version, command, platform and the settings that matter, seed included."""
-    from worthwhile import __version__
-
-    return {
-        "worthwhile": __version__,
-        "command": " ".join(sys.argv),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "platform": platform.platform(),
-        **settings,
-    }
 
 
 @dataclass(frozen=True)
@@ -135,17 +119,3 @@ class Results:
             writer = csv.writer(file)
             writer.writerow(columns)
             writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-
-
-def replace_file(path: Path, write: Any) -> None:
-    """Write beside the file and move into place: a reader or a full disk never leaves half a file."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(new)
-        new.replace(path)
-    except OSError as reason:
-        raise BadParameter(f"cannot write {path}: {reason}") from None
-    finally:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)

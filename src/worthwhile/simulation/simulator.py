@@ -17,16 +17,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.environments.base import Drift, Environment, World
-from worthwhile.environments.synthetic import synthetic
 from worthwhile.errors import BadParameter
-from worthwhile.loop import TOTALS, Block, Flight, Truth, engine_for, new_flight, truth_of
 from worthwhile.optimum import Optimum, solve
 from worthwhile.optimum import value as worth
 from worthwhile.policies import DEFAULT, Policy, check_parameters, known, make
 from worthwhile.problem import Problem, read_problem
-from worthwhile.progress import Progress
-from worthwhile.results import Results
+from worthwhile.simulation.environments.base import Drift, Environment, World
+from worthwhile.simulation.environments.synthetic import synthetic
+from worthwhile.simulation.loop import TOTALS, Block, Flight, Truth, engine_for, new_flight, truth_of
+from worthwhile.simulation.progress import Progress
+from worthwhile.simulation.results import Results
 from worthwhile.state import Floats, ratio_in
 
 log = logging.getLogger(__name__)

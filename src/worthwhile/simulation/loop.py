@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from worthwhile.coins import Rng
-from worthwhile.compiling import available, machine_code
+from worthwhile.compiling import ENGINES, available, first_cause, machine_code
 from worthwhile.decision import Decision
-from worthwhile.environments.base import World
 from worthwhile.errors import BadParameter, BrokenRule, CannotCompile, Error
 from worthwhile.optimum import Optimum
 from worthwhile.policies.base import Policy
 from worthwhile.problem import Problem
+from worthwhile.simulation.environments.base import World
 from worthwhile.state import Floats, Indices
 
 TOTALS = (
@@ -31,7 +31,6 @@ TOTALS = (
     "estimated_reward",
     "estimated_cost",
 )
-ENGINES = ("compiled", "python")
 NOT_ON_OFFER = "an option that is not on offer"
 BEGIN, END = 7, 8  # places of these arguments of `play`
 CAN_BE_LATE = True  # False in machine code for runs without delay, which then has no code for it
@@ -220,12 +219,3 @@ def place_of(reason: BaseException) -> str:
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
-
-
-def first_cause(message: str) -> str:
-    """The line of numba's message that names the cause."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    causes = [line for line in lines if not line.startswith(("Failed in", "During", "File", "- ", "<source", "def "))]
-    return next(
-        (line for line in reversed(causes) if "rror" in line or "nknown" in line or "nvalid" in line), causes[0]
-    )

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.environments.base import Drift, Environment, cumulative, draw_kinds
 from worthwhile.errors import BadParameter
 from worthwhile.problem import FAMILIES, TOSSES, Noise, Problem
+from worthwhile.simulation.environments.base import Drift, Environment, cumulative, draw_kinds
 from worthwhile.state import Floats, Indices
 
 GAUSSIAN, BERNOULLI, BETA, GAMMA, LOGNORMAL, GENERALISED_BERNOULLI = range(len(FAMILIES))
