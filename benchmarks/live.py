@@ -17,7 +17,7 @@ import psycopg
 
 from table import Report, best_times, clocked, pieces
 from worthwhile import Scheduler
-from worthwhile.stores.base import NO_POLICY, OWN, LogRow, NameRow, TaskRow
+from worthwhile.live.stores.base import NO_POLICY, OWN, LogRow, NameRow, TaskRow
 
 LIMITS = {"python": 100, "compiled": 25}  # µs per pair in memory
 OPTIONS = [1, 5, 10, 15, 20]

@@ -13,7 +13,7 @@ import threading
 
 from worthwhile import Scheduler
 from worthwhile.errors import StoreError
-from worthwhile.stores.base import LogRow, TaskRow
+from worthwhile.live.stores.base import LogRow, TaskRow
 
 OPTIONS = [1, 5, 10]
 
@@ -60,7 +60,7 @@ def start(url: str, name: str, count: int, threads: int = 1) -> subprocess.Popen
 
 def all_rows(scheduler: Scheduler) -> tuple[dict[int, TaskRow], list[LogRow]]:
     """Every task and the whole log."""
-    tasks = scheduler.ask(lambda batch: batch.tx.latest(batch.mirror.id, 10**9))
+    tasks = scheduler.ask(lambda batch: batch.tx.latest(batch.replica.id, 10**9))
     return {row.task: row for row in tasks}, scheduler.entries(0, 10**9)
 
 

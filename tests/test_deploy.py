@@ -27,8 +27,8 @@ from service_process import ServiceProcess, store_at
 from test_service_faults import Load
 from worthwhile import Client, Scheduler
 from worthwhile.cli import main
+from worthwhile.live.stores import open_store
 from worthwhile.service.access import create_token
-from worthwhile.stores import open_store
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

@@ -35,7 +35,7 @@ def run_some(scheduler: Scheduler, count: int, kinds: int = 3) -> list[Task]:
 
 
 def fold_of(scheduler: Scheduler) -> Any:
-    return scheduler.ask(lambda batch: batch.mirror.fold)
+    return scheduler.ask(lambda batch: batch.replica.fold)
 
 
 def test_what_is_reported_is_summed_up(address: str) -> None:
@@ -325,7 +325,7 @@ def test_a_decision_is_explained_by_what_was_known_then(address: str) -> None:
 def test_another_policy_learns_from_the_whole_history_by_its_own_judgement(address: str) -> None:
     with Scheduler(address, seed=4) as scheduler:
         tasks = run_some(scheduler, 50)
-        key = scheduler.ask(lambda batch: batch.mirror.key)
+        key = scheduler.ask(lambda batch: batch.replica.key)
         scheduler.change(policy="running-ratio-dol,horizon=1000,reward_max=2,cost_min=1")
         assert scheduler.summary().policy.startswith("running-ratio-dol")
         policy = find("running-ratio-dol").type(horizon=1000, reward_max=2.0, cost_min=1.0)
@@ -419,11 +419,11 @@ def test_a_snapshot_shortens_the_start_and_a_damaged_one_does_no_harm(
         fold = fold_of(scheduler)
         with Scheduler(durable) as again:
             assert fold_of(again).same_as(fold)
-            assert again.ask(lambda batch: batch.mirror.saved) == 40
+            assert again.ask(lambda batch: batch.replica.saved) == 40
             assert again.rebuild()
-        stored = scheduler.store.transact(lambda tx: tx.snapshot(scheduler.mirror.id))
+        stored = scheduler.store.transact(lambda tx: tx.snapshot(scheduler.replica.id))
         damaged = stored._replace(state=stored.state[:100])
-        scheduler.store.transact(lambda tx: tx.save(scheduler.mirror.id, damaged))
+        scheduler.store.transact(lambda tx: tx.save(scheduler.replica.id, damaged))
         with Scheduler(durable) as again:
             assert fold_of(again).same_as(fold)
         assert "a snapshot cannot be used" in caplog.text
@@ -443,8 +443,8 @@ def test_an_explanation_starts_from_the_nearest_earlier_state(durable: str, monk
             read.clear()
             found = scheduler.explain(task)
             assert (sum(read), found.repeated, found.seen) == (needed, True, int(task.id) - 1)
-            row = scheduler.ask(lambda batch, id=task.id: batch.tx.tasks(batch.mirror.id, [int(id)])[0])
-            fresh = scheduler.ask(lambda batch: batch.mirror.new_fold(1))
+            row = scheduler.ask(lambda batch, id=task.id: batch.tx.tasks(batch.replica.id, [int(id)])[0])
+            fresh = scheduler.ask(lambda batch: batch.replica.new_fold(1))
             assert scheduler.refold(fresh, row.seen).same_as(scheduler.as_of(1, row.seen))
 
 

@@ -21,7 +21,7 @@ from power_cut import cut_power
 from tampering import execute
 from worthwhile import Scheduler
 from worthwhile.errors import StoreError
-from worthwhile.stores.sqlite import SqliteStore
+from worthwhile.live.stores.sqlite import SqliteStore
 
 
 def test_eight_processes_hammer_one_scheduler(durable: str) -> None:
@@ -203,7 +203,7 @@ def test_a_clock_that_goes_back_only_makes_leases_longer(durable: str) -> None:
 
 
 def test_another_process_that_holds_the_lock_too_long_is_named(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worthwhile.stores.sqlite.PATIENCE", 0.2)
+    monkeypatch.setattr("worthwhile.live.stores.sqlite.PATIENCE", 0.2)
     with Scheduler(sqlite) as scheduler:
         connection = apsw.Connection(sqlite.removeprefix("sqlite:///"))
         connection.execute("begin immediate")

@@ -15,8 +15,8 @@ import pytest
 from tampering import execute
 from worthwhile import Decision, Rng, Scheduler
 from worthwhile.errors import BadFeedback, BadParameter, BadTask, BrokenRule, CannotCompile, StoreError, UnknownTask
+from worthwhile.live.stores import open_store
 from worthwhile.policies.fixed import State
-from worthwhile.stores import open_store
 
 OPTIONS = ["short", "long"]
 
@@ -111,7 +111,7 @@ def test_a_bad_task_changes_nothing(address: str, kind: Any, options: Any, words
 def test_names_that_never_come_again_are_refused_before_memory_ends(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worthwhile.live.mirror.MOST_CELLS", 64)
+    monkeypatch.setattr("worthwhile.live.replica.MOST_CELLS", 64)
     many = list(range(1, 9))
     with Scheduler(address) as scheduler:
         scheduler.decide("a", many[:7]).report(1.0, 1.0)

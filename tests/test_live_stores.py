@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from worthwhile import Scheduler
-from worthwhile.asking import Deciding
 from worthwhile.errors import BrokenRule
-from worthwhile.stores import open_store
-from worthwhile.stores.base import LogRow, Snapshot, TaskRow, Transaction
-from worthwhile.stores.memory import MemoryStore
-from worthwhile.stores.schema import MIGRATIONS, VERSION, prepare, statements
+from worthwhile.live.requests import Deciding
+from worthwhile.live.stores import open_store
+from worthwhile.live.stores.base import LogRow, Snapshot, TaskRow, Transaction
+from worthwhile.live.stores.memory import MemoryStore
+from worthwhile.live.stores.schema import MIGRATIONS, VERSION, prepare, statements
 from worthwhile.testing import check_store
 
 
@@ -86,7 +86,7 @@ def test_the_kit_notices_what_is_wrong(store: Callable[[], MemoryStore], rule: s
 
 def test_an_older_schema_is_brought_up_to_date_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    monkeypatch.setattr("worthwhile.stores.schema.VERSION", VERSION + 2)
+    monkeypatch.setattr("worthwhile.live.stores.schema.VERSION", VERSION + 2)
     monkeypatch.setitem(MIGRATIONS, VERSION, "first {bytes}; second")
     monkeypatch.setitem(MIGRATIONS, VERSION + 1, "third")
     prepare(VERSION, done.append, {"bytes": "blob"}, "here")

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from worthwhile.errors import StoreError
-from worthwhile.live.turns import Request, Turn, Turns, Waiting
-from worthwhile.live.turns import __file__ as turns_file
+from worthwhile.live.group_commit import GroupCommit, Request, Turn, Waiting
+from worthwhile.live.group_commit import __file__ as turns_file
 
 
 class Slow:
@@ -28,7 +28,7 @@ class Slow:
     def __init__(self) -> None:
         self.batches: list[int] = []
         self.begun, self.go = threading.Event(), threading.Event()
-        self.turns = Turns(self.work)
+        self.group_commit = GroupCommit(self.work)
 
     def work(self, batch: Sequence[Request]) -> None:
         self.batches.append(len(batch))
@@ -48,15 +48,15 @@ class Crowd:
 
     def ask(self, number: int) -> None:
         """Another thread: it is at work, or it waits, when this returns."""
-        waiting = len(self.slow.turns.waiting)
+        waiting = len(self.slow.group_commit.waiting)
         self.threads.append(threading.Thread(target=self.asking, args=(number,)))
         self.threads[-1].start()
         assert self.slow.begun.wait(30)
-        while number > 0 and len(self.slow.turns.waiting) == waiting:
+        while number > 0 and len(self.slow.group_commit.waiting) == waiting:
             time.sleep(0.001)
 
     def asking(self, number: int) -> None:
-        self.answers.append(self.slow.turns.ask(Request(print, number)))
+        self.answers.append(self.slow.group_commit.ask(Request(print, number)))
 
     def all_answered(self) -> list[int]:
         for thread in self.threads:
@@ -72,7 +72,7 @@ def test_what_waits_is_done_together() -> None:
     slow.go.set()
     assert crowd.all_answered() == list(range(8))
     assert slow.batches == [1, 7]
-    assert not slow.turns.held
+    assert not slow.group_commit.held
 
 
 def test_whoever_has_been_answered_asks_again_before_the_next_batch() -> None:
@@ -84,12 +84,12 @@ def test_whoever_has_been_answered_asks_again_before_the_next_batch() -> None:
         time.sleep(0.002)  # as long as a commit on a slow disk: everybody has asked by then
         at_once(batch)
 
-    turns, together = Turns(work), threading.Barrier(8)
+    group_commit, together = GroupCommit(work), threading.Barrier(8)
 
     def ask() -> None:
         together.wait()
         for number in range(20):
-            assert turns.ask(Request(print, number)) == number
+            assert group_commit.ask(Request(print, number)) == number
 
     threads = [threading.Thread(target=ask, daemon=True) for _ in range(8)]
     for thread in threads:
@@ -105,17 +105,17 @@ def test_several_requests_queue_like_one_and_are_not_passed_over() -> None:
         time.sleep(0.001)  # so that somebody always waits
         at_once(batch)
 
-    turns, busy = Turns(work), True
+    group_commit, busy = GroupCommit(work), True
 
     def ask() -> None:
         while busy:
-            turns.ask(Request(print, 1))
+            group_commit.ask(Request(print, 1))
 
     threads = [threading.Thread(target=ask, daemon=True) for _ in range(8)]
     for thread in threads:
         thread.start()
     asked = [[Request(print, 10 * turn + number) for number in range(3)] for turn in range(50)]
-    patient = threading.Thread(target=lambda: [turns.ask_all(some) for some in asked], daemon=True)
+    patient = threading.Thread(target=lambda: [group_commit.ask_all(some) for some in asked], daemon=True)
     patient.start()
     patient.join(20)
     done = not patient.is_alive()
@@ -126,7 +126,7 @@ def test_several_requests_queue_like_one_and_are_not_passed_over() -> None:
     assert [[one.answer for one in some] for some in asked] == [
         [10 * turn, 10 * turn + 1, 10 * turn + 2] for turn in range(50)
     ]
-    assert not turns.held
+    assert not group_commit.held
 
 
 def test_work_that_is_interrupted_leaves_nobody_waiting() -> None:
@@ -141,22 +141,22 @@ def test_work_that_is_interrupted_leaves_nobody_waiting() -> None:
 
     def ask(number: int) -> None:
         try:
-            slow.turns.ask(Request(print, number))
+            slow.group_commit.ask(Request(print, number))
         except (StoreError, KeyboardInterrupt) as reason:
             reasons.append(type(reason).__name__)
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(5)]
     for number, thread in enumerate(threads, 1):
         thread.start()
-        while len(slow.turns.waiting) < number:
+        while len(slow.group_commit.waiting) < number:
             time.sleep(0.001)
-    slow.turns.work = interrupted
+    slow.group_commit.work = interrupted
     slow.go.set()
     for thread in threads:
         thread.join(30)
     assert crowd.all_answered() == [0]
     assert sorted(reasons) == ["KeyboardInterrupt", *["StoreError"] * 4]
-    assert not slow.turns.held
+    assert not slow.group_commit.held
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_who_is_interrupted_in_the_queue_leaves_it_and_the_others_are_answered(s
         crowd.ask(number)
 
     def more_wait() -> None:
-        while len(slow.turns.waiting) < 3:  # this thread waits too
+        while len(slow.group_commit.waiting) < 3:  # this thread waits too
             time.sleep(0.001)
         for number in range(3, 7):
             crowd.ask(number)
@@ -200,11 +200,11 @@ def test_who_is_interrupted_in_the_queue_leaves_it_and_the_others_are_answered(s
     signal.signal(signal.SIGUSR1, interrupt)
     signalled(more_wait)
     with pytest.raises(KeyboardInterrupt):
-        slow.turns.ask(Request(print, 99))
+        slow.group_commit.ask(Request(print, 99))
     slow.go.set()
     assert crowd.all_answered() == list(range(7))
     assert slow.batches == [1, 6]
-    assert not slow.turns.held
+    assert not slow.group_commit.held
 
 
 def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled: Signalled) -> None:
@@ -214,7 +214,7 @@ def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled:
     crowd.ask(1)
 
     def it_is_worked_on() -> None:
-        while len(slow.turns.waiting) < 2:
+        while len(slow.group_commit.waiting) < 2:
             time.sleep(0.001)
         slow.begun.clear()
         slow.go.set()
@@ -226,10 +226,10 @@ def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled:
     signal.signal(signal.SIGUSR1, interrupt)
     signalled(it_is_worked_on)
     with pytest.raises(KeyboardInterrupt):
-        slow.turns.ask(request)
+        slow.group_commit.ask(request)
     assert (request.answer, request.reason) == (99, None)
     assert crowd.all_answered() == [0, 1, 2]
-    assert not slow.turns.held
+    assert not slow.group_commit.held
 
 
 def test_a_signal_handler_may_ask_while_its_thread_waits(signalled: Signalled) -> None:
@@ -238,27 +238,27 @@ def test_a_signal_handler_may_ask_while_its_thread_waits(signalled: Signalled) -
     crowd.ask(0)
 
     def it_waits() -> None:
-        while not slow.turns.waiting:
+        while not slow.group_commit.waiting:
             time.sleep(0.001)
         crowd.ask(1)
         threading.Timer(0.2, slow.go.set).start()
 
-    signal.signal(signal.SIGUSR1, lambda *_: answers.append(slow.turns.ask(Request(print, 98))))
+    signal.signal(signal.SIGUSR1, lambda *_: answers.append(slow.group_commit.ask(Request(print, 98))))
     signalled(it_waits)
-    assert slow.turns.ask(Request(print, 99)) == 99
+    assert slow.group_commit.ask(Request(print, 99)) == 99
     assert answers == [98]
     assert crowd.all_answered() == [0, 1]
-    assert not slow.turns.held
+    assert not slow.group_commit.held
 
 
 def test_who_asks_in_the_middle_of_its_own_work_is_told_so() -> None:
     def work(batch: Sequence[Request]) -> None:
-        turns.ask(Request(print, 2))
+        group_commit.ask(Request(print, 2))
 
-    turns = Turns(work)
+    group_commit = GroupCommit(work)
     with pytest.raises(StoreError, match=r"in the middle of using the scheduler; .* set a flag, and do it later"):
-        turns.ask(Request(print, 1))
-    assert not turns.held
+        group_commit.ask(Request(print, 1))
+    assert not group_commit.held
 
 
 def test_ctrl_c_at_any_moment_leaves_nobody_waiting() -> None:
@@ -270,7 +270,7 @@ def test_ctrl_c_at_any_moment_leaves_nobody_waiting() -> None:
 
 INTERRUPTED = """
 import os, signal, threading, time
-from worthwhile.live.turns import Request, Turns
+from worthwhile.live.group_commit import Request, GroupCommit
 
 def work(batch):
     time.sleep(0.0002)
@@ -279,7 +279,7 @@ def work(batch):
 
 def ask(place):
     while not stop:
-        turns.ask(Request(print, 1))
+        group_commit.ask(Request(print, 1))
         asked[place] += 1
 
 def interrupt():
@@ -287,7 +287,7 @@ def interrupt():
         time.sleep(0.011)
         os.kill(os.getpid(), signal.SIGINT)
 
-turns, stop, asked = Turns(work), False, [0] * 8
+group_commit, stop, asked = GroupCommit(work), False, [0] * 8
 threads = [threading.Thread(target=ask, args=(place,), daemon=True) for place in range(8)]
 helper = threading.Thread(target=interrupt)
 for thread in (*threads, helper):
@@ -295,7 +295,7 @@ for thread in (*threads, helper):
 while helper.is_alive():
     try:
         while helper.is_alive():
-            turns.ask(Request(print, 2))
+            group_commit.ask(Request(print, 2))
     except KeyboardInterrupt:
         pass
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -308,7 +308,7 @@ print("all went on" if all(moved) else moved)
 
 
 class Interrupting:
-    """Raises Ctrl-C in this thread twice, where Python may do so in turns.py: as functions begin, and after calls.
+    """Raises Ctrl-C in this thread twice, where Python may do so in group_commit.py: as functions begin, and after calls.
 
     Python drops a tracer that raises, and a profiler likewise; so each of them raises once.
     """
@@ -350,7 +350,7 @@ def after_calls(code: CodeType) -> set[int]:
 @pytest.mark.parametrize("others", [0, 2])
 def test_two_interrupts_anywhere_leave_the_turn_to_others(others: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one comes while the first is being dealt with."""
-    monkeypatch.setattr("worthwhile.live.turns.LONGEST_SLEEP", 0.01)
+    monkeypatch.setattr("worthwhile.live.group_commit.LONGEST_SLEEP", 0.01)
     interrupts = 0
     for first in range(1, 30):
         for second in range(1, 8):
@@ -362,15 +362,18 @@ def test_two_interrupts_anywhere_leave_the_turn_to_others(others: int, monkeypat
             timer.start()
             try:
                 with Interrupting(first, second):
-                    slow.turns.ask(Request(print, 98))
+                    slow.group_commit.ask(Request(print, 98))
             except KeyboardInterrupt:
                 interrupts += 1
-            last = threading.Thread(target=lambda: answered.append(slow.turns.ask(Request(print, 99))))  # noqa: B023
+            last = threading.Thread(target=lambda: answered.append(slow.group_commit.ask(Request(print, 99))))  # noqa: B023
             timer.join()
             last.start()
             last.join(10)
             assert crowd.all_answered() == list(range(others)), (first, second)
-            assert (answered, slow.turns.held, list(slow.turns.waiting)) == ([99], {}, []), (first, second)
+            assert (answered, slow.group_commit.held, list(slow.group_commit.waiting)) == ([99], {}, []), (
+                first,
+                second,
+            )
             assert time.monotonic() - begun < 10
     assert interrupts > 20
 
@@ -397,28 +400,28 @@ class Late(dict[str, Turn]):
 
 
 def test_who_finds_the_turn_free_at_last_wakes_those_behind() -> None:
-    turns = Turns(at_once)
+    group_commit = GroupCommit(at_once)
     answers: list[int] = []
-    second = threading.Thread(target=lambda: answers.append(turns.ask(Request(print, 2))), daemon=True)
+    second = threading.Thread(target=lambda: answers.append(group_commit.ask(Request(print, 2))), daemon=True)
 
     def meanwhile() -> None:
         second.start()
-        while len(turns.waiting) < 2:
+        while len(group_commit.waiting) < 2:
             time.sleep(0.001)
 
-    turns.held = Late(meanwhile)
-    assert turns.ask(Request(print, 1)) == 1
+    group_commit.held = Late(meanwhile)
+    assert group_commit.ask(Request(print, 1)) == 1
     second.join(10)
     assert answers == [2]
 
 
 def test_a_full_stack_leaves_the_turn_to_others() -> None:
     """Asked at every depth, until there is no room for another call."""
-    turns, refused = Turns(at_once), []
+    group_commit, refused = GroupCommit(at_once), []
 
     def deeper() -> None:
         try:
-            turns.ask_all([ready])
+            group_commit.ask_all([ready])
         except RecursionError:
             refused.append(1)
         deeper()
@@ -427,8 +430,8 @@ def test_a_full_stack_leaves_the_turn_to_others() -> None:
     with pytest.raises(RecursionError):
         deeper()
     assert len(refused) > 1
-    assert turns.held == {}
-    assert turns.ask(Request(print, 2)) == 2
+    assert group_commit.held == {}
+    assert group_commit.ask(Request(print, 2)) == 2
 
 
 class Leaving(deque[Waiting]):
@@ -441,10 +444,10 @@ class Leaving(deque[Waiting]):
 
 
 def test_who_leaves_the_queue_while_it_is_taken_out_holds_nobody_up() -> None:
-    turns, requests = Turns(at_once), [Request(print, number) for number in range(3)]
-    turns.waiting = Leaving(Waiting([request], (number,)) for number, request in enumerate(requests[1:], 1))
-    first, second = turns.waiting
-    thread = threading.Thread(target=lambda: turns.ask(requests[0]))
+    group_commit, requests = GroupCommit(at_once), [Request(print, number) for number in range(3)]
+    group_commit.waiting = Leaving(Waiting([request], (number,)) for number, request in enumerate(requests[1:], 1))
+    first, second = group_commit.waiting
+    thread = threading.Thread(target=lambda: group_commit.ask(requests[0]))
     thread.start()
     thread.join(10)
     assert [request.answer for request in requests] == [0, 1, None]
@@ -452,11 +455,11 @@ def test_who_leaves_the_queue_while_it_is_taken_out_holds_nobody_up() -> None:
 
 
 def test_nobody_is_forgotten_when_threads_change_all_the_time() -> None:
-    turns, interval = Turns(at_once), sys.getswitchinterval()
+    group_commit, interval = GroupCommit(at_once), sys.getswitchinterval()
 
     def ask() -> None:
         for number in range(2000):
-            assert turns.ask(Request(print, number)) == number
+            assert group_commit.ask(Request(print, number)) == number
             if number % 3:
                 time.sleep(0)
 
@@ -470,4 +473,4 @@ def test_nobody_is_forgotten_when_threads_change_all_the_time() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert not any(thread.is_alive() for thread in threads)
-    assert not turns.held
+    assert not group_commit.held

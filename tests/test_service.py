@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from worthwhile.live.stores import open_store
 from worthwhile.service import access
 from worthwhile.service.app import create_app
 from worthwhile.service.routes import ENDPOINTS
-from worthwhile.stores import open_store
 
 ONE = "/v1/schedulers/default"
 OPTIONS = [1, 5, 10]

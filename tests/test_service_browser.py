@@ -16,9 +16,9 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from service_process import ServiceProcess, store_at
 from worthwhile import Client, Scheduler
-from worthwhile.asking import Deciding, Reporting
+from worthwhile.live.requests import Deciding, Reporting
+from worthwhile.live.stores import open_store
 from worthwhile.service.access import create_token
-from worthwhile.stores import open_store
 
 pytestmark = pytest.mark.slow
 

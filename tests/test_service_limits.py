@@ -16,9 +16,9 @@ import pytest
 import uvicorn
 
 from service_process import ServiceProcess, store_at
-from worthwhile.asking import Deciding
 from worthwhile.errors import Overloaded, StoreError, UnknownScheduler
-from worthwhile.scheduler import Scheduler
+from worthwhile.live.requests import Deciding
+from worthwhile.live.scheduler import Scheduler
 from worthwhile.service.answering import Reply, respond
 from worthwhile.service.app import create_app
 from worthwhile.service.chronicle import Chronicle

@@ -18,8 +18,8 @@ import pytest
 
 import work_tasks
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, measure, work
-from worthwhile.asking import outcome
 from worthwhile.errors import AlreadyReported, BadFeedback, BadParameter, BadTask, TimedOut, WorkerLost
+from worthwhile.live.requests import outcome
 from worthwhile.worker import Finished
 
 OPTIONS = work_tasks.OPTIONS

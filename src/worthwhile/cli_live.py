@@ -11,7 +11,7 @@ from typing import Any
 from worthwhile import reports_live
 from worthwhile.cli_arguments import check_target, positive
 from worthwhile.live.history import FORMATS, as_option
-from worthwhile.scheduler import Scheduler
+from worthwhile.live.scheduler import Scheduler
 
 Show = Callable[[dict[str, Any], str, bool], None]
 

@@ -70,8 +70,8 @@ def run_serve(arguments: argparse.Namespace) -> int:
 
 def run_token(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile token"""
+    from worthwhile.live.stores import open_store
     from worthwhile.service import access
-    from worthwhile.stores import open_store
 
     if (arguments.name is None) != (arguments.action == "list"):
         asked = "takes no name" if arguments.action == "list" else "needs the token's name"

@@ -20,10 +20,10 @@ from worthwhile.cli_arguments import count, whole
 from worthwhile.cli_live import STORE, Show
 from worthwhile.clusters import PLACES, executor_on
 from worthwhile.errors import BadParameter, BadTask
+from worthwhile.live.scheduler import Scheduler
 from worthwhile.measuring import Meter
 from worthwhile.reports import digits
 from worthwhile.reports_live import shown
-from worthwhile.scheduler import Scheduler
 from worthwhile.worker import Arrival, Finished, Worked, work
 
 METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}

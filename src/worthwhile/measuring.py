@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from worthwhile.live.names import Option, feedback
+from worthwhile.live.validation import Option, feedback
 
 LEAST_COST = 1e-9  # of a task that no meter saw
 Meter = Callable[[], float]  # a number that grows: seconds, joules

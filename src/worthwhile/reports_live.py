@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from worthwhile.live.explaining import Explanation, Judgement, Summary, TaskLine
+from worthwhile.live.explain import Explanation, Judgement, Summary, TaskLine
 from worthwhile.reports import MOST_KINDS, digits, percent, printable, table
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from worthwhile.asking import Deciding, outcome
 from worthwhile.errors import (
     AlreadyCancelled,
     AlreadyReported,
@@ -26,11 +25,12 @@ from worthwhile.errors import (
     WorkerLost,
 )
 from worthwhile.executors import LocalExecutor
-from worthwhile.live.names import Option, feedback
-from worthwhile.live.turns import Request
+from worthwhile.live.group_commit import Request
+from worthwhile.live.requests import Deciding, outcome
+from worthwhile.live.scheduler import Scheduler
+from worthwhile.live.task import Task
+from worthwhile.live.validation import Option, feedback
 from worthwhile.measuring import LEAST_COST, Meter, Outcome, attempt
-from worthwhile.scheduler import Scheduler
-from worthwhile.task import Task
 
 log = logging.getLogger(__name__)
 

@@ -1,1 +1,1 @@
-"""The parts of the live scheduler: names → turns → batch → mirror → fold, on a store."""
+"""The parts of the live scheduler: names → turns → batch → replica → fold, on a store."""

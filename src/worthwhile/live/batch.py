@@ -18,12 +18,12 @@ from worthwhile.errors import (
     StoreError,
     UnknownTask,
 )
-from worthwhile.live.folding import Fold
-from worthwhile.live.mirror import Mirror
-from worthwhile.live.names import both, feedback, option_text
+from worthwhile.live.fold import Fold
+from worthwhile.live.group_commit import Request
+from worthwhile.live.replica import Replica
 from worthwhile.live.settings import Settings
-from worthwhile.live.turns import Request
-from worthwhile.stores.base import NO_POLICY, OWN, Header, LogRow, TaskRow, Transaction
+from worthwhile.live.stores.base import NO_POLICY, OWN, Header, LogRow, TaskRow, Transaction
+from worthwhile.live.validation import both, feedback, option_text
 
 SNAPSHOT_EVERY = 20_000  # entries of the log
 REWARD = TaskRow._fields.index("reward")
@@ -41,8 +41,8 @@ class Batch:
 
     fetched = False  # all that the requests name
 
-    def __init__(self, mirror: Mirror, tx: Transaction, header: Header, requests: Sequence[Request]) -> None:
-        self.mirror, self.tx, self.header, self.requests = mirror, tx, header, requests
+    def __init__(self, replica: Replica, tx: Transaction, header: Header, requests: Sequence[Request]) -> None:
+        self.replica, self.tx, self.header, self.requests = replica, tx, header, requests
         self.rows: dict[int, TaskRow] = {}
         self.new: list[TaskRow] = []
         self.changed: dict[int, TaskRow] = {}
@@ -68,12 +68,12 @@ class Batch:
                 raise
             except Error as reason:
                 request.reason = reason
-        mirror, new, entries = self.mirror, self.new, self.entries
-        if new or entries or self.changed or mirror.added:
+        replica, new, entries = self.replica, self.new, self.entries
+        if new or entries or self.changed or replica.added:
             changed = [*self.changed.values()] if self.changed else []
-            self.tx.add(mirror.id, mirror.added, new, changed, entries)
-            mirror.added = []
-        if mirror.fold.position - mirror.saved >= SNAPSHOT_EVERY:
+            self.tx.add(replica.id, replica.added, new, changed, entries)
+            replica.added = []
+        if replica.fold.position - replica.saved >= SNAPSHOT_EVERY:
             self.save_snapshot()
 
     def fetch(self) -> None:
@@ -86,10 +86,10 @@ class Batch:
             elif request.key is not None:
                 keys.append(request.key)
         if numbers:
-            for row in self.tx.tasks(self.mirror.id, numbers):
+            for row in self.tx.tasks(self.replica.id, numbers):
                 self.rows.setdefault(row.task, row)
         if keys:
-            self.learn_of(self.tx.keyed(self.mirror.id, keys))
+            self.learn_of(self.tx.keyed(self.replica.id, keys))
 
     def learn_of(self, stored: Iterable[TaskRow]) -> None:
         """Tasks that have keys, as they are stored unless this batch has changed them."""
@@ -100,8 +100,8 @@ class Batch:
 
     def save_snapshot(self) -> None:
         """Shorten the next start."""
-        self.tx.save(self.mirror.id, self.mirror.fold.snapshot())
-        self.mirror.saved = self.mirror.fold.position
+        self.tx.save(self.replica.id, self.replica.fold.snapshot())
+        self.replica.saved = self.replica.fold.position
 
     def running(self, kind: int) -> dict[int, int]:
         """Running tasks of a kind by option, those decided in this batch included."""
@@ -110,7 +110,7 @@ class Batch:
             kinds = [kind] if len(self.requests) == 1 else self.kinds_asked(kind)
             for each in kinds:
                 counts[each] = {}
-            for each, option, count in self.tx.running(self.mirror.id, kinds, self.header.now):
+            for each, option, count in self.tx.running(self.replica.id, kinds, self.header.now):
                 counts[each][option] = count
             for row in self.changed.values():
                 if row.kind in kinds:
@@ -119,17 +119,17 @@ class Batch:
 
     def kinds_asked(self, kind: int) -> list[int]:
         """That kind, and all others that are asked for and not counted yet."""
-        known = self.mirror.kinds.number
+        known = self.replica.kinds.number
         asked = {known[request.kind] for request in self.requests if request.kind in known}
         return list(asked - self.counts.keys() | {kind})
 
     def decide(self, kind: str, options: Sequence[Any], key: str | None, lease: float) -> TaskRow:
         """Choose an option; the task of the same key if there is one."""
-        mirror, now = self.mirror, self.header.now
+        replica, now = self.replica, self.header.now
         if key is not None and (known := self.keyed(key)):
             return self.same_kind(known, kind)
-        offer = mirror.offer(kind, options)
-        fold, running = mirror.fold, self.running(offer.kind)
+        offer = replica.offer(kind, options)
+        fold, running = replica.fold, self.running(offer.kind)
         pending = ",".join(map(str, map(running.get, offer.numbers, repeat(0)))) if running else offer.idle
         task = self.header.tasks + len(self.new) + 1
         try:  # a policy of the user's own may do anything
@@ -144,7 +144,7 @@ class Batch:
         option = int(option)
         row = task_row((
             task, offer.kind, option, offer.text, pending, reward, cost, fold.ratios[0], fold.position, fold.number,
-            key, now, now + lease, mirror.settings.overhead, None, None, None, 0,
+            key, now, now + lease, replica.settings.overhead, None, None, None, 0,
         ))  # fmt: skip
         running[option] = running.get(option, 0) + 1
         self.rows[task] = row
@@ -163,7 +163,7 @@ class Batch:
 
     def same_kind(self, row: TaskRow, kind: str) -> TaskRow:
         """A key that is used again must mean the same task."""
-        its = self.mirror.kinds.texts[row.kind]
+        its = self.replica.kinds.texts[row.kind]
         if its != kind:
             raise BadTask(f"key {row.key!r} belongs to task {row.task} of kind {its!r}, not {kind!r}; use another key")
         return row
@@ -240,7 +240,7 @@ class Batch:
             (number, row.task, OWN, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, row.policy)
         )
         self.entries.append(entry)
-        self.mirror.fold.learn(entry)
+        self.replica.fold.learn(entry)
         return number
 
     def report_all(self, number: int, reward: Any, cost: Any, observed: Mapping[Any, tuple[Any, Any]]) -> TaskRow:
@@ -263,13 +263,13 @@ class Batch:
         number, (reward, cost) = self.header.reports + len(self.entries) + 1, values
         entry = LogRow(number, row.task, option, row.kind, option, reward, cost, row.overhead, 0.0, 0.0, NO_POLICY)
         self.entries.append(entry)
-        self.mirror.fold.learn(entry)
+        self.replica.fold.learn(entry)
         self.observed[row.task][option] = values
 
     def observation(self, number: int, option: Any, reward: Any, cost: Any) -> tuple[int, tuple[float, float], bool]:
         """The option's number, the values, and whether they are in the log already; refused if they cannot be."""
         row, text = self.task(number), option_text(option)
-        place = self.mirror.options.number.get(text, -1)
+        place = self.replica.options.number.get(text, -1)
         if str(place) not in row.options.split(","):
             raise BadFeedback(f"task {number}: option {text} was not on offer; observe one that was")
         if place == row.option:
@@ -286,7 +286,7 @@ class Batch:
         if number not in self.observed:
             missing = self.rows.keys() - self.observed.keys()
             self.observed |= {task: {} for task in missing}
-            for entry in self.tx.observations(self.mirror.id, list(missing)):
+            for entry in self.tx.observations(self.replica.id, list(missing)):
                 self.observed[entry.task][entry.observed] = entry.reward, entry.cost
         return self.observed[number]
 
@@ -300,41 +300,41 @@ class Batch:
 
     def announce(self, kinds: Sequence[str], options: Sequence[str]) -> None:
         """Give names their numbers: all of them or, if there is no room, none."""
-        self.mirror.check_room(
+        self.replica.check_room(
             *(
                 len(set(texts) - names.keys())
-                for texts, names in ((kinds, self.mirror.kinds.number), (options, self.mirror.options.number))
+                for texts, names in ((kinds, self.replica.kinds.number), (options, self.replica.options.number))
             )
         )
         for role, texts in (("kind", kinds), ("option", options)):
             for text in texts:
-                self.mirror.name(role, text)
+                self.replica.name(role, text)
 
     def retire(self, kind: str | None, option: str) -> None:
-        if (kind, option) not in self.mirror.settings.retired:
-            self.set(self.mirror.settings._replace(retired=(*self.mirror.settings.retired, (kind, option))))
+        if (kind, option) not in self.replica.settings.retired:
+            self.set(self.replica.settings._replace(retired=(*self.replica.settings.retired, (kind, option))))
 
     def restore(self, kind: str | None, option: str) -> None:
-        retired = self.mirror.settings.retired
+        retired = self.replica.settings.retired
         if (kind, option) not in retired:
             where = f" for kind {kind!r}" if kind is not None else ""
             raise BadTask(f"option {option} is not retired{where}; retired are {retired or 'none'}")
-        self.set(self.mirror.settings._replace(retired=tuple(one for one in retired if one != (kind, option))))
+        self.set(self.replica.settings._replace(retired=tuple(one for one in retired if one != (kind, option))))
 
     def change(self, policy: str | None, overhead: float | None) -> None:
-        settings = self.mirror.settings
+        settings = self.replica.settings
         if policy is not None:
-            settings = settings._replace(policy=self.mirror.name("policy", policy))
+            settings = settings._replace(policy=self.replica.name("policy", policy))
         if overhead is not None:
             settings = settings._replace(overhead=overhead)
-        if settings != self.mirror.settings:
+        if settings != self.replica.settings:
             self.set(settings)
 
     def set(self, settings: Settings) -> None:
         """Write the settings; every process, this one too, reads them before its next batch."""
-        self.tx.change(self.mirror.id, settings.text())
-        self.mirror.settings = settings
-        self.mirror.offers.clear()
+        self.tx.change(self.replica.id, settings.text())
+        self.replica.settings = settings
+        self.replica.offers.clear()
 
 
 def broken(fold: Fold, how: str) -> BrokenRule:

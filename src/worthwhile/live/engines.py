@@ -1,6 +1,6 @@
 """A policy's methods on its state: interpreted, which needs nothing, or as machine code; the same bits either way.
 
-What is reported is also counted in the tally.
+What is reported is also counted in the totals.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from worthwhile.coins import Rng
 from worthwhile.compiling import ENGINES, first_cause, machine_code
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter, CannotCompile
-from worthwhile.live.tally import Folded, count_observation, count_report, new_tally
+from worthwhile.live.totals import Folded, count_observation, count_report, new_totals
 from worthwhile.policies import Policy
 from worthwhile.state import Indices, Memory, with_memory
 
@@ -85,7 +85,7 @@ class Interpreted:
             self.plain = True
 
     def bind(self, state: Folded) -> None:
-        self.tally, self.idle = views(state.tally), array("I", [0] * state.tally.pulls.shape[1])
+        self.totals, self.idle = views(state.totals), array("I", [0] * state.totals.pulls.shape[1])
         self.memory: Memory = {}
         self.state = state.learned if self.plain else views(state.learned)
         self.remembering = with_memory(self.state, self.memory)  # for decisions; what learns gets nothing outdated
@@ -117,12 +117,12 @@ class Interpreted:
         self.memory.clear()
         made = Decision(option, reward_estimate, cost_estimate)
         self.policy.learn(self.state, kind, made, reward, cost, Rng(self.key, task))
-        count_report(self.tally, kind, option, reward, cost)
+        count_report(self.totals, kind, option, reward, cost)
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
         self.memory.clear()
         self.policy.observe(self.state, kind, option, reward, cost, Rng(self.key, task))
-        count_observation(self.tally, kind, option)
+        count_observation(self.totals, kind, option)
 
 
 class Compiled:
@@ -150,12 +150,12 @@ class Compiled:
             raise CannotCompile(f"numba cannot compile {name}: {cause}; use engine='python'") from reason
 
     def bind(self, state: Folded) -> None:
-        from worthwhile.live.holding import Holder
+        from worthwhile.live.compiled_state import Holder
 
-        holder = Holder(self.policy, state.learned, state.tally)
+        holder = Holder(self.policy, state.learned, state.totals)
         if self.holder is not None and types_of(holder) != types_of(self.holder):
             raise CannotCompile(f"{type(self.policy).__name__} has states of several types; use engine='python'")
-        self.holder, self.idle = holder, np.zeros(state.tally.pulls.shape[1], np.uint32)
+        self.holder, self.idle = holder, np.zeros(state.totals.pulls.shape[1], np.uint32)
 
     def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
         pending = self.idle
@@ -200,7 +200,7 @@ def types_of(*values: Any) -> tuple[Any, ...]:
 
 def blank(policy: Policy) -> Folded:
     """A state to try things on."""
-    return Folded(new_tally(2, 2), policy.init(2, 2))
+    return Folded(new_totals(2, 2), policy.init(2, 2))
 
 
 def try_all(engine: Engine) -> None:
@@ -244,9 +244,9 @@ def learn_one(
 ) -> None:  # fmt: skip
     made = Decision(option, reward_estimate, cost_estimate)
     policy_learn(holder.policy, holder.state, kind, made, reward, cost, Rng(key, task))
-    count_report(holder.tally, kind, option, reward, cost)
+    count_report(holder.totals, kind, option, reward, cost)
 
 
 def observe_one(holder: Any, kind: int, option: int, reward: float, cost: float, key: int, task: int) -> None:
     policy_observe(holder.policy, holder.state, kind, option, reward, cost, Rng(key, task))
-    count_observation(holder.tally, kind, option)
+    count_observation(holder.totals, kind, option)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from worthwhile.errors import BadParameter, BadTable, BadTask, Error, MissingExtra
 from worthwhile.live.batch import Batch
-from worthwhile.live.folding import fault
-from worthwhile.live.mirror import Mirror
-from worthwhile.live.names import check_text, feedback, not_negative, option_text
-from worthwhile.stores.base import NO_POLICY, OWN, LogRow, TaskRow
+from worthwhile.live.fold import fault
+from worthwhile.live.replica import Replica
+from worthwhile.live.stores.base import NO_POLICY, OWN, LogRow, TaskRow
+from worthwhile.live.validation import check_text, feedback, not_negative, option_text
 from worthwhile.tables import as_table, read_columns, replace_file
 
 FORMATS = (".parquet", ".csv", ".jsonl")
@@ -59,12 +59,12 @@ def recorded(
     )
 
 
-def line_of(entry: LogRow, mirror: Mirror) -> Line:
+def line_of(entry: LogRow, replica: Replica) -> Line:
     """An entry of the log as a row of the table; the cost is without the overhead."""
-    option, text = mirror.option(entry.option), mirror.options.texts[entry.option]
+    option, text = replica.option(entry.option), replica.options.texts[entry.option]
     return {
         "number": entry.number,
-        "task_type": mirror.kinds.texts[entry.kind],
+        "task_type": replica.kinds.texts[entry.kind],
         "item_id": str(entry.task),
         "option": option if isinstance(option, str) else text,
         "reward": entry.reward,
@@ -85,19 +85,19 @@ def table_at(path: str | Path) -> Path:
 
 def lines(batch: Batch, entries: Sequence[LogRow]) -> list[Line]:
     """Sound entries of the log as rows of the table."""
-    mirror = batch.mirror
-    kinds, options = len(mirror.kinds.texts), len(mirror.options.texts)
-    return [line_of(entry, mirror) for entry in entries if not fault(entry, kinds, options)]
+    replica = batch.replica
+    kinds, options = len(replica.kinds.texts), len(replica.options.texts)
+    return [line_of(entry, replica) for entry in entries if not fault(entry, kinds, options)]
 
 
 def take_in(batch: Batch, rows: Sequence[Recorded]) -> int:
     """History from elsewhere, what is there already left out; how many rows were new."""
-    mirror, before = batch.mirror, len(batch.entries)
-    batch.learn_of(batch.tx.keyed(mirror.id, list({one.key for one in rows})))
+    replica, before = batch.replica, len(batch.entries)
+    batch.learn_of(batch.tx.keyed(replica.id, list({one.key for one in rows})))
     check(batch, rows)
     batch.announce([one.kind for one in rows], [one.option for one in rows])
     for one in rows:
-        kind, option = mirror.name("kind", one.kind), mirror.name("option", one.option)
+        kind, option = replica.name("kind", one.kind), replica.name("option", one.option)
         row = batch.known(one.key) or batch.add(task_of(one, kind, option, batch))
         if one.observed and option not in batch.observations(row.task):
             batch.see(row, option, (one.reward, one.cost))
@@ -114,14 +114,14 @@ def check(batch: Batch, rows: Sequence[Recorded]) -> None:
         row = batch.known(one.key)
         if row is not None and row.policy != NO_POLICY:
             raise BadTask(f"key {one.key!r} belongs to task {row.task}, which was decided here; use other keys")
-        kind = kinds.setdefault(one.key, one.kind if row is None else batch.mirror.kinds.texts[row.kind])
+        kind = kinds.setdefault(one.key, one.kind if row is None else batch.replica.kinds.texts[row.kind])
         if kind != one.kind:
             raise BadTask(f"key {one.key!r} is of a task of kind {kind!r}, now of kind {one.kind!r}; use other keys")
 
 
 def task_of(one: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
     """A task that was decided elsewhere; it never counts as running."""
-    now, seen = batch.header.now, batch.mirror.fold.position
+    now, seen = batch.header.now, batch.replica.fold.position
     decided = str(option), "0", 0.0, 0.0, None, seen, NO_POLICY, one.key, now, now, one.overhead
     return TaskRow(batch.header.tasks + len(batch.new) + 1, kind, option, *decided, cancelled=1)
 

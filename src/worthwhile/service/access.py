@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from worthwhile.errors import AccessDenied, BadParameter, NotAllowed
-from worthwhile.live.names import check_text
+from worthwhile.live.stores import Store
+from worthwhile.live.stores.base import TokenRow, Transaction
+from worthwhile.live.validation import check_text
 from worthwhile.service.problems import NotJson
-from worthwhile.stores import Store
-from worthwhile.stores.base import TokenRow, Transaction
 
 SCOPES = ("decide", "report", "read", "admin")  # admin may do everything
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}

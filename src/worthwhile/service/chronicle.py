@@ -10,11 +10,11 @@ import threading
 from collections.abc import Sequence
 
 from worthwhile.errors import Overloaded
-from worthwhile.live.folding import fault
-from worthwhile.live.mirror import PORTION
-from worthwhile.scheduler import Scheduler
+from worthwhile.live.fold import fault
+from worthwhile.live.replica import PORTION
+from worthwhile.live.scheduler import Scheduler
+from worthwhile.live.stores.base import OWN, LogRow, TaskRow
 from worthwhile.service.messages import Point, Series
-from worthwhile.stores.base import OWN, LogRow, TaskRow
 
 MOST_MARKS = 512
 LATELY = 1 / 32  # weight of the newest report in what an option did lately
@@ -114,7 +114,7 @@ class Chronicle:
             unknown = [mark for mark in (*self.marks, self.last) if mark is not None and mark.row is None]
             if unknown:
                 numbers = [mark.task for mark in unknown]
-                found = scheduler.ask(lambda batch: batch.tx.tasks(batch.mirror.id, numbers))
+                found = scheduler.ask(lambda batch: batch.tx.tasks(batch.replica.id, numbers))
                 by_number = {row.task: row for row in found}
                 for mark in unknown:
                     mark.row = by_number.get(mark.task)

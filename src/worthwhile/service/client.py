@@ -15,14 +15,14 @@ from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from worthwhile.asking import task_number
 from worthwhile.errors import BadParameter, Error, MissingExtra, Overloaded, ServiceError
-from worthwhile.live.explaining import Explanation, Summary, TaskLine
+from worthwhile.live.explain import Explanation, Summary, TaskLine
 from worthwhile.live.history import Line, Recorded, read_history, table_at, write_table
-from worthwhile.live.names import Option, not_negative, option_text
+from worthwhile.live.requests import task_number
 from worthwhile.live.settings import policy_text, policy_words
+from worthwhile.live.task import Task
+from worthwhile.live.validation import Option, not_negative, option_text
 from worthwhile.policies import Policy
-from worthwhile.task import Task
 
 try:
     import httpx

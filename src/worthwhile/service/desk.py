@@ -15,12 +15,12 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
-from worthwhile.live.names import check_text
-from worthwhile.live.turns import Request
-from worthwhile.scheduler import Scheduler
+from worthwhile.live.group_commit import Request
+from worthwhile.live.scheduler import Scheduler
+from worthwhile.live.stores import open_store
+from worthwhile.live.stores.base import TokenRow
+from worthwhile.live.validation import check_text
 from worthwhile.service.chronicle import Chronicle
-from worthwhile.stores import open_store
-from worthwhile.stores.base import TokenRow
 
 log = logging.getLogger(__name__)
 

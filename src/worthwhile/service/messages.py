@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from worthwhile.live.names import MOST_OPTIONS, Option
+from worthwhile.live.validation import MOST_OPTIONS, Option
 
 MOST_AT_ONCE = 10_000  # tasks or reports in one request
 MOST_ROWS = 1000  # of history

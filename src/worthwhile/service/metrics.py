@@ -6,7 +6,7 @@ import bisect
 from collections import Counter
 from collections.abc import Iterable
 
-from worthwhile.live.explaining import Summary
+from worthwhile.live.explain import Summary
 
 LIMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 

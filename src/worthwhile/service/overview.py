@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
-from worthwhile.live import explaining
+from worthwhile.live import explain as explaining
 from worthwhile.live.batch import Batch
-from worthwhile.live.explaining import KindSummary, OptionSummary, Summary, Totals
-from worthwhile.live.names import Option, option_text
-from worthwhile.scheduler import Scheduler
+from worthwhile.live.explain import KindSummary, OptionSummary, SchedulerTotals, Summary
+from worthwhile.live.scheduler import Scheduler
+from worthwhile.live.validation import Option, option_text
 from worthwhile.service.chronicle import Arm, Chronicle
 
 SURE = 2.0  # standard errors
@@ -66,7 +66,7 @@ class Comparison(Struct):
 
 
 @dataclass(frozen=True)
-class Overview(Totals):
+class Overview(SchedulerTotals):
     """A scheduler so far. The comparisons are estimates: nobody saw what other options would have brought."""
 
     comparisons: list[Comparison]
@@ -89,7 +89,7 @@ def overview(
     chronicle.follow(scheduler)
 
     def asked(batch: Batch) -> tuple[Summary, dict[str, int]]:
-        return explaining.summary(scheduler.name, batch), dict(batch.mirror.options.number)
+        return explaining.summary(scheduler.name, batch), dict(batch.replica.options.number)
 
     found, numbers = scheduler.ask(asked)
     theta = found.ratio if found.theta is None else found.theta
@@ -101,7 +101,7 @@ def overview(
     known = [known_of(kind) for kind in found.kinds]
     known = [one for one in known if one.means]
     return Overview(
-        **{field.name: getattr(found, field.name) for field in fields(Totals)} | {"theta": theta},
+        **{field.name: getattr(found, field.name) for field in fields(SchedulerTotals)} | {"theta": theta},
         comparisons=comparisons(known, found.ratio),
         warnings=warnings(found, views, changed, refused),
         kinds=sorted(shown, key=lambda view: -view.reports)[skip : skip + kinds],

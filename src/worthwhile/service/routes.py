@@ -11,15 +11,15 @@ from functools import partial
 import msgspec
 
 from worthwhile import __version__
-from worthwhile.asking import Deciding, Reporting, cancelling, observing
 from worthwhile.errors import BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
-from worthwhile.live.explaining import Explanation, Summary, TaskLine
+from worthwhile.live.explain import Explanation, Summary, TaskLine
+from worthwhile.live.group_commit import Request
 from worthwhile.live.history import TYPES, Line, Recorded, recorded, take_in
-from worthwhile.live.names import check_text, option_text
+from worthwhile.live.requests import Deciding, Reporting, cancelling, observing
+from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
-from worthwhile.live.turns import Request
-from worthwhile.scheduler import Scheduler
+from worthwhile.live.validation import check_text, option_text
 from worthwhile.service import messages as m
 from worthwhile.service.answering import Call, Endpoint, Reply
 from worthwhile.service.desk import Desk, Wanted
@@ -64,10 +64,10 @@ async def facts_of(call: Call, desk: Desk) -> m.SchedulerFacts:
     """A scheduler's settings and counts."""
 
     def found(batch: Batch) -> m.SchedulerFacts:
-        mirror, header = batch.mirror, batch.header
-        retired = [m.RetiredOption(msgspec.json.decode(option), kind) for kind, option in mirror.settings.retired]
-        policy = policy_words(mirror.policies.texts[mirror.settings.policy])
-        overhead = mirror.settings.overhead
+        replica, header = batch.replica, batch.header
+        retired = [m.RetiredOption(msgspec.json.decode(option), kind) for kind, option in replica.settings.retired]
+        policy = policy_words(replica.policies.texts[replica.settings.policy])
+        overhead = replica.settings.overhead
         return m.SchedulerFacts(desk.scheduler.name, policy, overhead, retired, header.tasks, header.reports)
 
     facts: m.SchedulerFacts = await call.service.desks.do(desk, Request(found))

@@ -13,9 +13,9 @@ import threading
 from contextlib import suppress
 
 from worthwhile.errors import BadParameter, MissingExtra
+from worthwhile.live.stores import open_store
 from worthwhile.service.access import LOOPBACK, list_tokens
 from worthwhile.service.app import create_app
-from worthwhile.stores import open_store
 
 try:
     import uvicorn

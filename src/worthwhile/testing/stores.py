@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from worthwhile.errors import BrokenRule
-from worthwhile.stores import open_store
-from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, Store, TaskRow, TokenRow, Transaction
+from worthwhile.live.stores import open_store
+from worthwhile.live.stores.base import OWN, Header, LogRow, NameRow, Snapshot, Store, TaskRow, TokenRow, Transaction
 from worthwhile.testing.rules import ALONE, ASKED, KEPT, ONCE, RUNNING, UNDONE, broken
 
 NAME = 'it\'s a "check"; ü'

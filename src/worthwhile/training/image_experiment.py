@@ -17,9 +17,9 @@ from worthwhile.errors import BadParameter, Error
 from worthwhile.experiments import Experiment, Scale, figure_5, records
 from worthwhile.experiments.figure_5 import arrivals
 from worthwhile.experiments.normalising import Scaling, scalings
+from worthwhile.live.scheduler import Scheduler
 from worthwhile.policies import find, known, make
 from worthwhile.problem import Problem
-from worthwhile.scheduler import Scheduler
 from worthwhile.state import Floats
 from worthwhile.tables import read_table
 from worthwhile.training import image_report, images, networks

@@ -6,9 +6,9 @@ import os
 import time
 from typing import TextIO
 
-from worthwhile.live.explaining import KindSummary, Summary
+from worthwhile.live.explain import KindSummary, Summary
+from worthwhile.live.scheduler import Scheduler
 from worthwhile.reports_live import number, shown
-from worthwhile.scheduler import Scheduler
 from worthwhile.worker import Finished
 
 UP, CLEAR, CUT, WRAP = "\033[{}F", "\033[J", "\033[?7l", "\033[?7h"  # as terminals have understood since the VT100

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Protocol
 
 from worthwhile.errors import BadFeedback
-from worthwhile.live.names import Option
+from worthwhile.live.validation import Option
 
 
 class Feedback(Protocol):

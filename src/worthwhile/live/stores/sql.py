@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from worthwhile.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
+from worthwhile.live.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
 
 AT_ONCE = 500  # values in one list
 OVERHEAD = TaskRow._fields.index("overhead")  # from here on, and the option, a task may change

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from worthwhile.errors import BadTask, UnknownTask
 from worthwhile.live.batch import Batch
-from worthwhile.live.names import Option, check_text, not_negative
-from worthwhile.live.turns import Request
-from worthwhile.stores.base import TaskRow
-from worthwhile.task import Feedback, Task
+from worthwhile.live.group_commit import Request
+from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.task import Feedback, Task
+from worthwhile.live.validation import Option, check_text, not_negative
 
 
 class Decider(Feedback, Protocol):
@@ -45,9 +45,9 @@ class Deciding(Request):
         self.lease = scheduler.lease if lease is None else not_negative("lease", lease)
 
     def action(self, batch: Batch) -> Task:
-        kind, mirror = self.kind, batch.mirror
+        kind, replica = self.kind, batch.replica
         row = batch.decide(kind, self.options, self.key, self.lease)
-        option = mirror.values[row.option] if row.option < len(mirror.values) else mirror.option(row.option)
+        option = replica.values[row.option] if row.option < len(replica.values) else replica.option(row.option)
         return Task(self.scheduler, str(row.task), kind, option, row.report is not None or bool(row.cancelled))
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from worthwhile.errors import StoreError
-from worthwhile.stores.base import OWN, Answer, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow, Transaction
-from worthwhile.stores.forking import Forkable
+from worthwhile.live.stores.base import OWN, Answer, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow, Transaction
+from worthwhile.live.stores.forking import Forkable
 
 
 class Kept:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from worthwhile import state as states
 from worthwhile.live.engines import engine_of
-from worthwhile.live.tally import Folded, new_tally
+from worthwhile.live.stores.base import OWN, LogRow, Snapshot
+from worthwhile.live.totals import Folded, new_totals
 from worthwhile.policies import Policy
 from worthwhile.state import Size
-from worthwhile.stores.base import OWN, LogRow, Snapshot
 
 ROOM = Size(8, 8)  # of a new state; it doubles when it is full
 MOST_NAMED = 100  # bad entries that are kept by name; the rest are counted
@@ -40,7 +40,7 @@ class Fold:
 
     def init(self, kinds: int, options: int) -> Folded:
         """An empty state, in the way of a policy's `init`: growing and storing need no more."""
-        return Folded(new_tally(kinds, options), self.policy.init(kinds, options))
+        return Folded(new_totals(kinds, options), self.policy.init(kinds, options))
 
     def put(self, state: Folded) -> None:
         self.state = state

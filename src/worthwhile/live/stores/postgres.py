@@ -14,10 +14,10 @@ from functools import cache
 from typing import Any
 
 from worthwhile.errors import MissingExtra, StoreError
-from worthwhile.stores.base import Answer, Transaction
-from worthwhile.stores.forking import Forkable
-from worthwhile.stores.schema import prepare, without_password
-from worthwhile.stores.sql import SqlTransaction
+from worthwhile.live.stores.base import Answer, Transaction
+from worthwhile.live.stores.forking import Forkable
+from worthwhile.live.stores.schema import prepare, without_password
+from worthwhile.live.stores.sql import SqlTransaction
 
 try:
     import psycopg

@@ -17,10 +17,10 @@ class HolderType(types.StructRef):
 
 
 class Holder(structref.StructRefProxy):
-    """`policy`, `state` and `tally`, for machine code to read."""
+    """`policy`, `state` and `totals`, for machine code to read."""
 
-    def __new__(cls, policy: Any, state: Any, tally: Any) -> Any:
-        return structref.StructRefProxy.__new__(cls, policy, state, tally)  # type: ignore[no-untyped-call]
+    def __new__(cls, policy: Any, state: Any, totals: Any) -> Any:
+        return structref.StructRefProxy.__new__(cls, policy, state, totals)  # type: ignore[no-untyped-call]
 
 
-structref.define_proxy(Holder, HolderType, ["policy", "state", "tally"])  # type: ignore[no-untyped-call]
+structref.define_proxy(Holder, HolderType, ["policy", "state", "totals"])  # type: ignore[no-untyped-call]

@@ -15,20 +15,20 @@ from weakref import WeakSet
 
 import numpy as np
 
-from worthwhile.asking import Deciding, Reporting, cancelling, observing, task_number
 from worthwhile.errors import BadParameter, StoreError, UnknownScheduler
-from worthwhile.live import explaining
+from worthwhile.live import explain as explaining
 from worthwhile.live.batch import Batch
-from worthwhile.live.folding import Fold
+from worthwhile.live.fold import Fold
+from worthwhile.live.group_commit import GroupCommit, Request
 from worthwhile.live.history import Line, lines, read_history, table_at, take_in, write_table
-from worthwhile.live.mirror import PORTION, Mirror
-from worthwhile.live.names import Option, check_text, not_negative, option_text
+from worthwhile.live.replica import PORTION, Replica
+from worthwhile.live.requests import Deciding, Reporting, cancelling, observing, task_number
 from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
-from worthwhile.live.turns import Request, Turns
+from worthwhile.live.stores import open_store, without_password
+from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
+from worthwhile.live.task import Task
+from worthwhile.live.validation import Option, check_text, not_negative, option_text
 from worthwhile.policies import DEFAULT, Policy, check_parameters
-from worthwhile.stores import open_store, without_password
-from worthwhile.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
-from worthwhile.task import Task
 
 LEASE = 3600.0  # seconds
 LOADED_AT_ONCE = 1000  # rows of a file
@@ -63,9 +63,9 @@ class Scheduler:
         self.lease = not_negative("lease", lease)
         self.in_hand: dict[str, Policy] = {}
         self.store = open_store(url, create)
-        self.mirror: Mirror | None = None  # what is needed comes from the store
+        self.replica: Replica | None = None  # what is needed comes from the store
         self.early: Snapshot | None = None  # what the latest explanation was based on
-        self.turns = Turns(self.work)
+        self.group_commit = GroupCommit(self.work)
         self.asked: Sequence[Request] = ()  # of whoever has the turn
         IN_USE.add(self)
         try:
@@ -102,14 +102,17 @@ class Scheduler:
 
     def agree(self, batch: Batch, policy: str | Policy | None, overhead: float | None) -> None:
         """Refuse other settings than the scheduler has."""
-        mirror = batch.mirror
+        replica = batch.replica
         if policy is not None:
-            wanted, found = self.described(policy, mirror.options.texts), mirror.policies.texts[mirror.settings.policy]
+            wanted, found = (
+                self.described(policy, replica.options.texts),
+                replica.policies.texts[replica.settings.policy],
+            )
             if wanted != found:
                 names = f"scheduler {self.name!r} has policy {policy_words(found)}, not {policy_words(wanted)}"
                 raise BadParameter(f"{names}; leave policy out, or switch with scheduler.change(policy=…)")
-        if overhead is not None and overhead != mirror.settings.overhead:
-            has = f"scheduler {self.name!r} has overhead {mirror.settings.overhead:g}, not {overhead:g}"
+        if overhead is not None and overhead != replica.settings.overhead:
+            has = f"scheduler {self.name!r} has overhead {replica.settings.overhead:g}, not {overhead:g}"
             raise BadParameter(f"{has}; leave overhead out, or switch with scheduler.change(overhead=…)")
 
     def described(self, policy: str | Policy, options: Sequence[str]) -> str:
@@ -129,11 +132,11 @@ class Scheduler:
         kind: str | None = None,
     ) -> Any:
         """Have something done in a transaction, together with what other threads ask for."""
-        return self.turns.ask(Request(action, task, key, kind))
+        return self.group_commit.ask(Request(action, task, key, kind))
 
     def ask_all(self, requests: Sequence[Request]) -> None:
         """Have several things done in one transaction; each request gets its own answer or reason."""
-        self.turns.ask_all(requests)
+        self.group_commit.ask_all(requests)
 
     def work(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
@@ -142,36 +145,36 @@ class Scheduler:
             while (behind := self.store.transact(self.attempt)) is not None:
                 behind.fold_backlog()  # so much that others should not wait for it
         except BaseException as reason:
-            self.mirror = None
+            self.replica = None
             for request in requests:
                 request.reason = reason if isinstance(reason, Exception) else StoreError(f"interrupted ({reason!r})")
             if not isinstance(reason, Exception):
                 raise
 
-    def attempt(self, tx: Transaction) -> Mirror | None:
-        """Do what was asked; or, if there is much to be learned first, give the mirror that has read some of it."""
-        header, mirror = tx.open(self.name), self.mirror
+    def attempt(self, tx: Transaction) -> Replica | None:
+        """Do what was asked; or, if there is much to be learned first, give the replica that has read some of it."""
+        header, replica = tx.open(self.name), self.replica
         if header is None:
             raise StoreError(f"scheduler {self.name!r} is no longer in its store")
         if (
-            mirror is None
-            or header.reports != mirror.fold.position
-            or header.names != mirror.place
-            or header.generation != mirror.generation
+            replica is None
+            or header.reports != replica.fold.position
+            or header.names != replica.place
+            or header.generation != replica.generation
         ):
-            if mirror is None or header.reports < mirror.fold.position:
-                mirror, self.early = Mirror(header, self.engine, self.in_hand), None
-                self.mirror = mirror
-            if not mirror.read(tx, header):
-                return mirror
-        Batch(mirror, tx, header, self.asked).run()
+            if replica is None or header.reports < replica.fold.position:
+                replica, self.early = Replica(header, self.engine, self.in_hand), None
+                self.replica = replica
+            if not replica.read(tx, header):
+                return replica
+        Batch(replica, tx, header, self.asked).run()
         return None
 
     def decide(
         self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
-        task: Task = self.turns.ask(Deciding(self, kind, options, key, lease))
+        task: Task = self.group_commit.ask(Deciding(self, kind, options, key, lease))
         return task
 
     def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
@@ -180,15 +183,15 @@ class Scheduler:
 
     def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None:
         """What came of a task. The same report again changes nothing; another one is refused."""
-        self.turns.ask(Reporting(id, reward, cost))
+        self.group_commit.ask(Reporting(id, reward, cost))
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
-        self.turns.ask(observing(id, option, reward, cost))
+        self.group_commit.ask(observing(id, option, reward, cost))
 
     def cancel(self, id: str | int) -> None:
         """The task will not report; it no longer counts as running."""
-        self.turns.ask(cancelling(id))
+        self.group_commit.ask(cancelling(id))
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""
@@ -209,7 +212,7 @@ class Scheduler:
         extra = None if overhead is None else not_negative("overhead", overhead)
 
         def changed(batch: Batch) -> None:
-            text = None if policy is None else self.described(policy, batch.mirror.options.texts)
+            text = None if policy is None else self.described(policy, batch.replica.options.texts)
             batch.change(text, extra)
 
         self.ask(changed)
@@ -240,13 +243,13 @@ class Scheduler:
 
     def rebuild(self) -> bool:
         """Fold the whole log again, from its start: whether that gives what this process knows, to the bit."""
-        mine: Fold = self.ask(lambda batch: batch.mirror.fold.copy())
-        fresh: Fold = self.ask(lambda batch: batch.mirror.new_fold(mine.number))
+        mine: Fold = self.ask(lambda batch: batch.replica.fold.copy())
+        fresh: Fold = self.ask(lambda batch: batch.replica.new_fold(mine.number))
         return self.refold(fresh, mine.position).same_as(mine)
 
     def as_of(self, policy: int, entry: int) -> Fold:
         """What a policy knew after an entry of the log."""
-        fold: Fold = self.ask(lambda batch: batch.mirror.fold_before(batch.tx, policy, entry, self.early))
+        fold: Fold = self.ask(lambda batch: batch.replica.fold_before(batch.tx, policy, entry, self.early))
         self.early = self.refold(fold, entry).snapshot()
         return fold
 
@@ -261,7 +264,7 @@ class Scheduler:
 
     def entries(self, after: int, count: int) -> list[LogRow]:
         """A portion of the log."""
-        found: list[LogRow] = self.ask(lambda batch: batch.tx.reports(batch.mirror.id, after, count))
+        found: list[LogRow] = self.ask(lambda batch: batch.tx.reports(batch.replica.id, after, count))
         return found
 
     def export(self, path: str | Path) -> int:
@@ -289,7 +292,7 @@ class Scheduler:
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""
         try:
-            if self.mirror is not None and self.mirror.fold.position - self.mirror.saved >= WORTH_SAVING:
+            if self.replica is not None and self.replica.fold.position - self.replica.saved >= WORTH_SAVING:
                 self.ask(Batch.save_snapshot)
         finally:
             self.store.close()
@@ -304,7 +307,7 @@ class Scheduler:
 def begin_anew_in_child() -> None:
     """After a fork: other threads, in the middle of their turns, are not there any more."""
     for scheduler in list(IN_USE):
-        scheduler.mirror, scheduler.turns = None, Turns(scheduler.work)
+        scheduler.replica, scheduler.group_commit = None, GroupCommit(scheduler.work)
 
 
 if hasattr(os, "register_at_fork"):

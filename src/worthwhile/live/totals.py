@@ -9,7 +9,7 @@ import numpy as np
 from worthwhile.state import Floats
 
 
-class Tally(NamedTuple):
+class Totals(NamedTuple):
     """By kind and option; side observations are counted apart."""
 
     pulls: Floats
@@ -19,24 +19,24 @@ class Tally(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """The tally, and what the policy has learned."""
+    """The totals, and what the policy has learned."""
 
-    tally: Tally
+    totals: Totals
     learned: Any
 
 
-def new_tally(kinds: int, options: int) -> Tally:
+def new_totals(kinds: int, options: int) -> Totals:
     """No reports yet."""
-    return Tally(*np.zeros((4, kinds, options)))
+    return Totals(*np.zeros((4, kinds, options)))
 
 
-def count_report(tally: Tally, kind: int, option: int, reward: float, cost: float) -> None:
-    pulls, rewards, costs, _ = tally
+def count_report(totals: Totals, kind: int, option: int, reward: float, cost: float) -> None:
+    pulls, rewards, costs, _ = totals
     arm = kind, option
     pulls[arm] += 1.0
     rewards[arm] += reward
     costs[arm] += cost
 
 
-def count_observation(tally: Tally, kind: int, option: int) -> None:
-    tally.observed[kind, option] += 1.0
+def count_observation(totals: Totals, kind: int, option: int) -> None:
+    totals.observed[kind, option] += 1.0

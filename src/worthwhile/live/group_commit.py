@@ -66,7 +66,7 @@ class Waiting:
         self.news.put(None)
 
 
-class Turns:
+class GroupCommit:
     """One at a time works, the others wait; `work` answers a batch of requests.
 
     Who has been answered wakes the next one, and the last of them ends the turn. By then most have asked for something

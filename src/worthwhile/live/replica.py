@@ -13,11 +13,11 @@ from typing import Any
 
 from worthwhile.errors import BadTask
 from worthwhile.live.engines import Offer, offer_of
-from worthwhile.live.folding import Fold
-from worthwhile.live.names import check_text, option_texts
+from worthwhile.live.fold import Fold
 from worthwhile.live.settings import Settings, policy_from, settings_from
+from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, Transaction
+from worthwhile.live.validation import check_text, option_texts
 from worthwhile.policies import Policy
-from worthwhile.stores.base import Header, LogRow, NameRow, Snapshot, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Names:
         self.texts.append(text)
 
 
-class Mirror:
+class Replica:
     """Names, settings and fold of one scheduler."""
 
     def __init__(self, header: Header, engine: str, in_hand: dict[str, Policy]) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 import apsw
 
 from worthwhile.errors import StoreError
-from worthwhile.stores.base import Answer, TaskRow, Transaction
-from worthwhile.stores.forking import Forkable
-from worthwhile.stores.schema import prepare
-from worthwhile.stores.sql import EACH_RUNNING, SqlTransaction
+from worthwhile.live.stores.base import Answer, TaskRow, Transaction
+from worthwhile.live.stores.forking import Forkable
+from worthwhile.live.stores.schema import prepare
+from worthwhile.live.stores.sql import EACH_RUNNING, SqlTransaction
 
 SYNCHRONOUS = ("full", "normal")
 PATIENCE = 30.0  # seconds to wait for other processes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from urllib.parse import parse_qs
 
 from worthwhile.errors import BadParameter
-from worthwhile.stores.base import Store
-from worthwhile.stores.memory import MemoryStore
-from worthwhile.stores.schema import without_password
+from worthwhile.live.stores.base import Store
+from worthwhile.live.stores.memory import MemoryStore
+from worthwhile.live.stores.schema import without_password
 
 FORMS = "write sqlite:///relative.db, sqlite:////absolute.db, postgresql://user@host/database or memory://"
 
@@ -24,13 +24,13 @@ def open_store(url: str | None = None, create: bool = True) -> Store:
         raise BadParameter(f"store {url!r}; {FORMS}")
     scheme, found, rest = url.partition("://")
     if found and scheme in ("postgresql", "postgres"):
-        from worthwhile.stores.postgres import PostgresStore
+        from worthwhile.live.stores.postgres import PostgresStore
 
         return PostgresStore(url)
     if found and scheme != "sqlite":
         raise BadParameter(f"store {url!r}: no store called {scheme!r}; {FORMS}")
     path, _, settings = (rest.removeprefix("/") if found else url).partition("?" if found else "\0")
-    from worthwhile.stores.sqlite import SYNCHRONOUS, SqliteStore
+    from worthwhile.live.stores.sqlite import SYNCHRONOUS, SqliteStore
 
     given = parse_qs(settings, keep_blank_values=True)
     synchronous = given.pop("synchronous", ["full"])[-1]

@@ -9,11 +9,11 @@ import numpy as np
 
 from worthwhile.live.batch import Batch
 from worthwhile.live.engines import offer_of
-from worthwhile.live.folding import Fold, SetAside
-from worthwhile.live.mirror import Mirror
-from worthwhile.live.names import Option
+from worthwhile.live.fold import Fold, SetAside
+from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
-from worthwhile.stores.base import TaskRow
+from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.validation import Option
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class KindSummary:
 
 
 @dataclass(frozen=True)
-class Totals:
+class SchedulerTotals:
     """A scheduler so far: its ratio is total reward / total cost, θ is what it thinks a unit of cost is worth."""
 
     scheduler: str
@@ -61,7 +61,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Summary(Totals):
+class Summary(SchedulerTotals):
     """The totals, and every option of every kind."""
 
     kinds: list[KindSummary]
@@ -129,66 +129,66 @@ def state_of(row: TaskRow, now: float) -> str:
 
 def summary(name: str, batch: Batch) -> Summary:
     """How the scheduler stands."""
-    mirror, fold = batch.mirror, batch.mirror.fold
-    tally, kinds = fold.state.tally, range(len(mirror.kinds.texts))
+    replica, fold = batch.replica, batch.replica.fold
+    totals, kinds = fold.state.totals, range(len(replica.kinds.texts))
     running = np.zeros(fold.size, np.int64)
-    for kind, option, count in batch.tx.running(mirror.id, list(kinds), batch.header.now):
+    for kind, option, count in batch.tx.running(replica.id, list(kinds), batch.header.now):
         running[kind, option] = count
     expired = np.zeros(fold.size, np.int64)
-    for kind, option, count in batch.tx.expired(mirror.id, batch.header.now):
+    for kind, option, count in batch.tx.expired(replica.id, batch.header.now):
         expired[kind, option] = count
-    reward, cost = float(tally.reward.sum()), float(tally.cost.sum())
+    reward, cost = float(totals.reward.sum()), float(totals.cost.sum())
     return Summary(
         name,
-        policy_words(mirror.policies.texts[fold.number]),
-        mirror.settings.overhead,
+        policy_words(replica.policies.texts[fold.number]),
+        replica.settings.overhead,
         batch.header.tasks,
-        int(tally.pulls.sum()),
+        int(totals.pulls.sum()),
         int(running.sum()),
         int(expired.sum()),
         reward,
         cost,
         quotient(reward, cost),
         fold.ratio,
-        [kind_summary(mirror, kind, running, expired) for kind in kinds],
+        [kind_summary(replica, kind, running, expired) for kind in kinds],
         fold.bad,
         list(fold.set_aside),
     )
 
 
-def kind_summary(mirror: Mirror, kind: int, running: Any, expired: Any) -> KindSummary:
-    tally, name = mirror.fold.state.tally, mirror.kinds.texts[kind]
-    retired = {option for one, option in mirror.settings.retired if one in (None, name)}
-    reports, options = tally.pulls[kind].sum(), []
-    for option in np.flatnonzero(tally.pulls[kind] + tally.observed[kind] + running[kind] + expired[kind]).tolist():
-        pulls, where = tally.pulls[kind, option], (kind, option)
+def kind_summary(replica: Replica, kind: int, running: Any, expired: Any) -> KindSummary:
+    totals, name = replica.fold.state.totals, replica.kinds.texts[kind]
+    retired = {option for one, option in replica.settings.retired if one in (None, name)}
+    reports, options = totals.pulls[kind].sum(), []
+    for option in np.flatnonzero(totals.pulls[kind] + totals.observed[kind] + running[kind] + expired[kind]).tolist():
+        pulls, where = totals.pulls[kind, option], (kind, option)
         options.append(
             OptionSummary(
-                mirror.option(option),
+                replica.option(option),
                 int(pulls),
                 quotient(pulls, reports) or 0.0,
-                quotient(tally.reward[where], pulls),
-                quotient(tally.cost[where], pulls),
-                int(tally.observed[where]),
+                quotient(totals.reward[where], pulls),
+                quotient(totals.cost[where], pulls),
+                int(totals.observed[where]),
                 int(running[where]),
                 int(expired[where]),
-                mirror.options.texts[option] in retired,
+                replica.options.texts[option] in retired,
             )
         )
-    ratio = quotient(tally.reward[kind].sum(), tally.cost[kind].sum())
+    ratio = quotient(totals.reward[kind].sum(), totals.cost[kind].sum())
     return KindSummary(name, int(reports), ratio, int(running[kind].sum()), int(expired[kind].sum()), options)
 
 
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
     """Why a task got its option; `fold` is what its policy knew then, None if no policy decided it."""
-    mirror = batch.mirror
-    judged = [] if fold is None else judgements(row, fold, mirror)
+    replica = batch.replica
+    judged = [] if fold is None else judgements(row, fold, replica)
     return Explanation(
         str(row.task),
-        mirror.kinds.texts[row.kind],
-        mirror.option(row.option),
+        replica.kinds.texts[row.kind],
+        replica.option(row.option),
         "it was recorded elsewhere, and imported" if fold is None else reason(row, judged),
-        "none" if fold is None else policy_words(mirror.policies.texts[row.policy]),
+        "none" if fold is None else policy_words(replica.policies.texts[row.policy]),
         row.ratio,
         row.seen,
         judged,
@@ -203,7 +203,7 @@ def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def judgements(row: TaskRow, fold: Fold, mirror: Mirror) -> list[Judgement]:
+def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
     """Every option on offer, as the policy saw it."""
     judged = []
     for option, running in zip(numbers(row.options), numbers(row.pending), strict=True):
@@ -211,8 +211,8 @@ def judgements(row: TaskRow, fold: Fold, mirror: Mirror) -> list[Judgement]:
         if option == row.option:
             reward, cost = row.reward_estimate, row.cost_estimate
         score = None if row.ratio is None else reward - row.ratio * cost
-        pulls, chosen = int(fold.state.tally.pulls[row.kind, option]), option == row.option
-        judged.append(Judgement(mirror.option(option), pulls, running, reward, cost, score, chosen))
+        pulls, chosen = int(fold.state.totals.pulls[row.kind, option]), option == row.option
+        judged.append(Judgement(replica.option(option), pulls, running, reward, cost, score, chosen))
     return judged
 
 
@@ -241,20 +241,20 @@ def repeats(row: TaskRow, fold: Fold) -> bool:
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:
     """The latest tasks, newest first."""
-    return [task_line(batch, row) for row in batch.tx.latest(batch.mirror.id, count)]
+    return [task_line(batch, row) for row in batch.tx.latest(batch.replica.id, count)]
 
 
 def tasks(batch: Batch, numbers: list[int]) -> list[TaskLine]:
     """Tasks by number, in that order, each once."""
-    rows = {row.task: row for row in batch.tx.tasks(batch.mirror.id, numbers)}
+    rows = {row.task: row for row in batch.tx.tasks(batch.replica.id, numbers)}
     return [task_line(batch, rows[number]) for number in dict.fromkeys(numbers) if number in rows]
 
 
 def task_line(batch: Batch, row: TaskRow) -> TaskLine:
     return TaskLine(
         str(row.task),
-        batch.mirror.kinds.texts[row.kind],
-        batch.mirror.option(row.option),
+        batch.replica.kinds.texts[row.kind],
+        batch.replica.option(row.option),
         state_of(row, batch.header.now),
         row.reward,
         row.cost,
