@@ -12,8 +12,8 @@ import pytest
 
 import work_tasks
 from worthwhile import Scheduler, simulate, two_kinds, work
-from worthwhile.clusters import executor_on
 from worthwhile.errors import BadParameter
+from worthwhile.execution.clusters import executor_on
 
 DASK = pytest.param("dask", marks=pytest.mark.slow)
 RAY = pytest.param("ray", marks=pytest.mark.long)

@@ -308,7 +308,7 @@ print("all went on" if all(moved) else moved)
 
 
 class Interrupting:
-    """Raises Ctrl-C in this thread twice, where Python may do so in group_commit.py: as functions begin, and after calls.
+    """Raises Ctrl-C in this thread twice, where Python may: as functions of group_commit.py begin, and after calls.
 
     Python drops a tracer that raises, and a profiler likewise; so each of them raises once.
     """

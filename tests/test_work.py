@@ -19,8 +19,8 @@ import pytest
 import work_tasks
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, measure, work
 from worthwhile.errors import AlreadyReported, BadFeedback, BadParameter, BadTask, TimedOut, WorkerLost
+from worthwhile.execution.worker import Finished
 from worthwhile.live.requests import outcome
-from worthwhile.worker import Finished
 
 OPTIONS = work_tasks.OPTIONS
 

@@ -35,11 +35,11 @@ LAZY = {
     "Scheduler": "worthwhile.live.scheduler",
     "Client": "worthwhile.service.client",
     "Task": "worthwhile.live.task",
-    "LocalExecutor": "worthwhile.executors",
-    "Arrival": "worthwhile.worker",
-    "Outcome": "worthwhile.measuring",
-    "measure": "worthwhile.measuring",
-    "work": "worthwhile.worker",
+    "LocalExecutor": "worthwhile.execution.executors",
+    "Arrival": "worthwhile.execution.worker",
+    "Outcome": "worthwhile.execution.metering",
+    "measure": "worthwhile.execution.metering",
+    "work": "worthwhile.execution.worker",
 }
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from worthwhile import __version__, cli_live, cli_serve, cli_work, plots, reports
 from worthwhile.cli_arguments import TABLE_FORMATS, Parser, change, check_target, delay, problem_from, whole
-from worthwhile.clusters import executor_on
 from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter, Error, MissingExtra
+from worthwhile.execution.clusters import executor_on
 from worthwhile.policies import DEFAULT, LIST
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments import Drift, Environment, replay, synthetic

@@ -18,13 +18,13 @@ from typing import Any
 
 from worthwhile.cli_arguments import count, whole
 from worthwhile.cli_live import STORE, Show
-from worthwhile.clusters import PLACES, executor_on
 from worthwhile.errors import BadParameter, BadTask
+from worthwhile.execution.clusters import PLACES, executor_on
+from worthwhile.execution.metering import Meter
+from worthwhile.execution.worker import Arrival, Finished, Worked, work
 from worthwhile.live.scheduler import Scheduler
-from worthwhile.measuring import Meter
 from worthwhile.reports import digits
 from worthwhile.reports_live import shown
-from worthwhile.worker import Arrival, Finished, Worked, work
 
 METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}
 INTERRUPTED = 130  # 128 + SIGINT
@@ -213,7 +213,7 @@ def check_seed(scheduler: Scheduler, seed: int, folder: Path) -> None:
 
 def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argparse.Namespace, show: Show) -> int:
     """Schedule a stream of trainings, watched on the way, and compare what came of it with simple rules."""
-    from worthwhile.training.alone import alone
+    from worthwhile.execution.folder_lock import alone
     from worthwhile.training.comparing import compare, save_comparison
     from worthwhile.training.dashboard import dashboard
     from worthwhile.training.view import View

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.errors import MissingExtra
-from worthwhile.measuring import Measure, Outcome
-from worthwhile.worker import Arrival
+from worthwhile.execution.metering import Measure, Outcome
+from worthwhile.execution.worker import Arrival
 
 try:
     from sklearn import datasets

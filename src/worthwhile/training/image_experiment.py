@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worthwhile.clusters import executor_on
 from worthwhile.errors import BadParameter, Error
+from worthwhile.execution.clusters import executor_on
+from worthwhile.execution.folder_lock import alone
+from worthwhile.execution.worker import Arrival, Finished, work
 from worthwhile.experiments import Experiment, Scale, figure_5, records
 from worthwhile.experiments.figure_5 import arrivals
 from worthwhile.experiments.normalising import Scaling, scalings
@@ -23,11 +25,9 @@ from worthwhile.problem import Problem
 from worthwhile.state import Floats
 from worthwhile.tables import read_table
 from worthwhile.training import image_report, images, networks
-from worthwhile.training.alone import alone
 from worthwhile.training.image_pilot import Tell, pilot
 from worthwhile.training.image_pilot import words as setting_words
 from worthwhile.training.image_tasks import TASKS, Order, Setting, train
-from worthwhile.worker import Arrival, Finished, work
 
 INTERRUPTED = 130
 SECONDS = "seconds"  # instead of a floor

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from worthwhile.errors import BadParameter, Error
-from worthwhile.executors import LocalExecutor
+from worthwhile.execution.executors import LocalExecutor
 from worthwhile.experiments.figure_5 import SETUP, TABLE
 from worthwhile.tables import provenance, replace_file
 from worthwhile.training import networks

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.errors import MissingExtra
+from worthwhile.execution.metering import Measure, Meter, Outcome
 from worthwhile.experiments.normalising import Scaling
-from worthwhile.measuring import Measure, Meter, Outcome
 from worthwhile.training import networks
 from worthwhile.training.images import Files, Pictures, Pixels, batches, files_of, load
 

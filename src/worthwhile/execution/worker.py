@@ -24,13 +24,13 @@ from worthwhile.errors import (
     TimedOut,
     WorkerLost,
 )
-from worthwhile.executors import LocalExecutor
+from worthwhile.execution.executors import LocalExecutor
+from worthwhile.execution.metering import LEAST_COST, Meter, Outcome, attempt
 from worthwhile.live.group_commit import Request
 from worthwhile.live.requests import Deciding, outcome
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.task import Task
 from worthwhile.live.validation import Option, feedback
-from worthwhile.measuring import LEAST_COST, Meter, Outcome, attempt
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from worthwhile.errors import BadParameter, MissingExtra, did_you_mean
-from worthwhile.executors import LocalExecutor
+from worthwhile.execution.executors import LocalExecutor
 
 PLACES = ("local", "dask", "ray")
 RETRIES = 2  # times that a cluster runs a task again whose worker was lost
