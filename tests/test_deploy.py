@@ -28,7 +28,7 @@ from test_service_faults import Load
 from worthwhile import Client, Scheduler
 from worthwhile.cli import main
 from worthwhile.live.stores import open_store
-from worthwhile.service.access import create_token
+from worthwhile.service.auth import create_token
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

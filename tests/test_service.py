@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from worthwhile.live.stores import open_store
-from worthwhile.service import access
+from worthwhile.service import auth
 from worthwhile.service.app import create_app
 from worthwhile.service.routes import ENDPOINTS
 
@@ -337,9 +337,9 @@ def bearer(token: str) -> dict[str, str]:
 def guarded(sqlite: str) -> Iterator[tuple[Served, dict[str, str]]]:
     """A service whose store has a token for every scope, and one that was revoked."""
     store = open_store(sqlite)
-    tokens = {scope: access.create_token(store, scope, [scope]) for scope in access.SCOPES}
-    tokens["revoked"] = access.create_token(store, "revoked", ["admin"])
-    access.revoke_token(store, "revoked")
+    tokens = {scope: auth.create_token(store, scope, [scope]) for scope in auth.SCOPES}
+    tokens["revoked"] = auth.create_token(store, "revoked", ["admin"])
+    auth.revoke_token(store, "revoked")
     store.close()
     one = Served(sqlite)
     yield one, tokens
@@ -373,10 +373,10 @@ def test_a_token_that_is_revoked_is_of_no_use_soon(guarded: tuple[Served, dict[s
     served, tokens = guarded
     assert served.get(ONE, headers=bearer(tokens["read"])).status_code == 200
     store = open_store(sqlite)
-    access.revoke_token(store, "read")
-    assert not any(tokens["read"] in str(row) for row in access.list_tokens(store))
+    auth.revoke_token(store, "read")
+    assert not any(tokens["read"] in str(row) for row in auth.list_tokens(store))
     store.close()
-    deadline = asyncio.run_coroutine_threadsafe(asyncio.sleep(access.FRESH + 0.1), served.loop)
+    deadline = asyncio.run_coroutine_threadsafe(asyncio.sleep(auth.FRESH + 0.1), served.loop)
     deadline.result(10)
     served.get("/v1/health")
     assert served.get(ONE, headers=bearer(tokens["read"])).status_code == 401
@@ -384,7 +384,7 @@ def test_a_token_that_is_revoked_is_of_no_use_soon(guarded: tuple[Served, dict[s
 
 def test_a_full_queue_sends_clients_away_for_a_while(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     decided(served)
-    monkeypatch.setattr("worthwhile.service.desk.MOST_WAITING", 1)
+    monkeypatch.setattr("worthwhile.service.dispatcher.MOST_WAITING", 1)
     tasks = [{"kind": "a", "options": [1]}] * 2
     answer = served.post(f"{ONE}/decide", {"tasks": tasks})
     assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (503, "1", "Overloaded")

@@ -18,7 +18,7 @@ from service_process import ServiceProcess, store_at
 from worthwhile import Client, Scheduler
 from worthwhile.live.requests import Deciding, Reporting
 from worthwhile.live.stores import open_store
-from worthwhile.service.access import create_token
+from worthwhile.service.auth import create_token
 
 pytestmark = pytest.mark.slow
 

@@ -19,11 +19,11 @@ from service_process import ServiceProcess, store_at
 from worthwhile.errors import Overloaded, StoreError, UnknownScheduler
 from worthwhile.live.requests import Deciding
 from worthwhile.live.scheduler import Scheduler
-from worthwhile.service.answering import Reply, respond
 from worthwhile.service.app import create_app
 from worthwhile.service.chronicle import Chronicle
-from worthwhile.service.connection import Connection
-from worthwhile.service.desk import Desk, Desks, Wanted
+from worthwhile.service.dispatcher import Desk, Desks, Wanted
+from worthwhile.service.endpoint import Reply, respond
+from worthwhile.service.http_limits import Connection
 
 ASKING = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n"
 
@@ -121,7 +121,7 @@ def listening(url: str) -> Iterator[int]:
 
 
 def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worthwhile.service.connection.LONGEST", 0.5)
+    monkeypatch.setattr("worthwhile.service.http_limits.LONGEST", 0.5)
     body = b"POST /v1/schedulers/default/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     with listening(sqlite) as port:
         for begun in (b"", b"\r\n", ASKING, body + b"content-length: 9\r\n\r\n{"):

@@ -58,7 +58,7 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
 
 def run_serve(arguments: argparse.Namespace) -> int:
     """worthwhile serve"""
-    from worthwhile.service.running import serve, stop_with_input  # needs the extra
+    from worthwhile.service.server import serve, stop_with_input  # needs the extra
 
     if not 0.0 < arguments.patience < 3600.0:
         raise BadParameter(f"--patience {arguments.patience:g}: it must be above 0 and below 3600 seconds")
@@ -71,7 +71,7 @@ def run_serve(arguments: argparse.Namespace) -> int:
 def run_token(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile token"""
     from worthwhile.live.stores import open_store
-    from worthwhile.service import access
+    from worthwhile.service import auth
 
     if (arguments.name is None) != (arguments.action == "list"):
         asked = "takes no name" if arguments.action == "list" else "needs the token's name"
@@ -79,13 +79,13 @@ def run_token(arguments: argparse.Namespace, show: Show) -> int:
     store = open_store(arguments.store, create=arguments.action == "create")
     try:
         if arguments.action == "create":
-            token = access.create_token(store, arguments.name, arguments.scope)
+            token = auth.create_token(store, arguments.name, arguments.scope)
             show({"name": arguments.name, "token": token}, token, arguments.json)
         elif arguments.action == "revoke":
-            access.revoke_token(store, arguments.name)
+            auth.revoke_token(store, arguments.name)
             show({"revoked": arguments.name}, f"{arguments.name} is revoked", arguments.json)
         else:
-            found = access.list_tokens(store)
+            found = auth.list_tokens(store)
             facts = [
                 {"name": row.name, "scopes": row.scopes.split(","), "revoked": row.revoked is not None} for row in found
             ]

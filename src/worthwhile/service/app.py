@@ -19,13 +19,13 @@ try:
 except ImportError:
     raise MissingExtra("the service", "service") from None
 
-from worthwhile.service.access import Access
-from worthwhile.service.answering import Answer, Call, Endpoint, Reply, Service
+from worthwhile.service.auth import Access
 from worthwhile.service.dashboard import PAGES
-from worthwhile.service.description import description
-from worthwhile.service.desk import Desks, Wanted
-from worthwhile.service.edge import Asgi, Edge
+from worthwhile.service.dispatcher import Desks, Wanted
+from worthwhile.service.endpoint import Answer, Call, Endpoint, Reply, Service
 from worthwhile.service.metrics import Metrics
+from worthwhile.service.middleware import Asgi, Edge
+from worthwhile.service.openapi import description
 from worthwhile.service.problems import NoSuchPlace, problem_of
 from worthwhile.service.routes import ENDPOINTS
 

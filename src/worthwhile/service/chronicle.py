@@ -14,7 +14,7 @@ from worthwhile.live.fold import fault
 from worthwhile.live.replica import PORTION
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores.base import OWN, LogRow, TaskRow
-from worthwhile.service.messages import Point, Series
+from worthwhile.service.schemas import Point, Series
 
 MOST_MARKS = 512
 LATELY = 1 / 32  # weight of the newest report in what an option did lately

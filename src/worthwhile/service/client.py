@@ -30,8 +30,8 @@ try:
 except ImportError:
     raise MissingExtra("a client", "client") from None
 
-from worthwhile.service.messages import MOST_ROWS, Decided, DecidedMany, Problem, Rebuilt, ReportedMany, Taken
 from worthwhile.service.problems import error_of
+from worthwhile.service.schemas import MOST_ROWS, Decided, DecidedMany, Problem, Rebuilt, ReportedMany, Taken
 
 TIMEOUT = 15.0  # seconds for one answer
 PATIENCE = 60.0  # seconds to go on trying

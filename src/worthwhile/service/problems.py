@@ -6,7 +6,7 @@ import msgspec
 
 from worthwhile import errors
 from worthwhile.errors import AccessDenied, BadInput, BadRequest, Error, Overloaded, ServiceError, StoreError
-from worthwhile.service.messages import Problem
+from worthwhile.service.schemas import Problem
 
 RETRY_AFTER = 1  # seconds
 STATUS: dict[type[Error], int] = {  # the first class that fits

@@ -20,9 +20,9 @@ from worthwhile.live.requests import Deciding, Reporting, cancelling, observing
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
 from worthwhile.live.validation import check_text, option_text
-from worthwhile.service import messages as m
-from worthwhile.service.answering import Call, Endpoint, Reply
-from worthwhile.service.desk import Desk, Wanted
+from worthwhile.service import schemas as m
+from worthwhile.service.dispatcher import Desk, Wanted
+from worthwhile.service.endpoint import Call, Endpoint, Reply
 from worthwhile.service.overview import Overview, overview
 from worthwhile.service.problems import problem_of
 

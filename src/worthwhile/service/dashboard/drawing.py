@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from worthwhile.service.messages import Point
 from worthwhile.service.overview import OptionView
+from worthwhile.service.schemas import Point
 
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 64.0, 14.0, 34.0  # margins of a chart
 LABEL_GAP = 15.0

@@ -16,14 +16,14 @@ from msgspec.structs import asdict
 from worthwhile import __version__, errors
 from worthwhile.errors import AccessDenied, Error, StoreError, UnknownScheduler
 from worthwhile.reports import percent, rounded
-from worthwhile.service.access import COOKIE
-from worthwhile.service.answering import Call, Endpoint, Reply
+from worthwhile.service.auth import COOKIE
 from worthwhile.service.dashboard.drawing import INTERVAL, chart, intervals
-from worthwhile.service.desk import Desk
-from worthwhile.service.messages import Message, Nothing, Text
+from worthwhile.service.dispatcher import Desk
+from worthwhile.service.endpoint import Call, Endpoint, Reply
 from worthwhile.service.overview import overview, shown
 from worthwhile.service.problems import NoSuchPlace, status_of, status_of_class
 from worthwhile.service.routes import explain
+from worthwhile.service.schemas import Message, Nothing, Text
 
 HTML = b"text/html; charset=utf-8"
 RECENT = 15  # tasks

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from worthwhile import __version__
-from worthwhile.service.answering import Endpoint
-from worthwhile.service.messages import Problem
+from worthwhile.service.endpoint import Endpoint
+from worthwhile.service.schemas import Problem
 
 REFUSALS = {
     "400": "a request that cannot be read",

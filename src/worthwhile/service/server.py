@@ -14,13 +14,13 @@ from contextlib import suppress
 
 from worthwhile.errors import BadParameter, MissingExtra
 from worthwhile.live.stores import open_store
-from worthwhile.service.access import LOOPBACK, list_tokens
 from worthwhile.service.app import create_app
+from worthwhile.service.auth import LOOPBACK, list_tokens
 
 try:
     import uvicorn
 
-    from worthwhile.service.connection import Connection
+    from worthwhile.service.http_limits import Connection
 except ImportError:
     raise MissingExtra("the service", "service") from None
 

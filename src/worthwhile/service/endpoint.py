@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from worthwhile.errors import Error, StoreError
-from worthwhile.service.access import Access, Headers
-from worthwhile.service.desk import Desk, Desks
-from worthwhile.service.edge import Receive, Scope, Send
+from worthwhile.service.auth import Access, Headers
+from worthwhile.service.dispatcher import Desk, Desks
 from worthwhile.service.metrics import Metrics
+from worthwhile.service.middleware import Receive, Scope, Send
 from worthwhile.service.problems import RETRY_AFTER, TooLarge, in_our_words, problem_of, status_of
 
 log = logging.getLogger(__name__)
