@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from worthwhile import Problem, Scheduler, solve
-from worthwhile.cli import main
+from worthwhile.cli.main import main
 from worthwhile.errors import BadParameter, BadProblem, BadTask
 
 KIND = '[[kind]]\nname = "x"\narrival = 1.0\n'

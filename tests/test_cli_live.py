@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from worthwhile import Scheduler, replay
-from worthwhile.cli import main
+from worthwhile.cli.main import main
 from worthwhile.errors import BadTable
 
 OPTIONS = [1, "1", 2.5, None, 'long, with "quotes" and ü']

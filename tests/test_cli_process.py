@@ -18,7 +18,7 @@ import pytest
 
 import worthwhile
 from worthwhile import seven_kinds, simulate
-from worthwhile.cli import USUAL
+from worthwhile.cli.main import USUAL
 
 OWN_POLICY = """
 from typing import NamedTuple

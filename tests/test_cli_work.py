@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from worthwhile import Scheduler
-from worthwhile.cli import main
+from worthwhile.cli.main import main
 
 JOBS = """
 import time

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from worthwhile import Scheduler
-from worthwhile.cli import main
+from worthwhile.cli.main import main
 from worthwhile.training.comparing import compare
 from worthwhile.training.dashboard import HOST, PORTS, free_port
 

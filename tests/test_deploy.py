@@ -26,7 +26,7 @@ import pytest
 from service_process import ServiceProcess, store_at
 from test_service_faults import Load
 from worthwhile import Client, Scheduler
-from worthwhile.cli import main
+from worthwhile.cli.main import main
 from worthwhile.live.stores import open_store
 from worthwhile.service.auth import create_token
 

@@ -16,7 +16,7 @@ import pytest
 
 import worthwhile
 from worthwhile import errors, testing
-from worthwhile.cli import main, parser
+from worthwhile.cli.main import main, parser
 from worthwhile.policies import LIST
 
 ROOT = Path(__file__).parents[1]

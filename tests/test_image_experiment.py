@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from worthwhile import Scheduler, replay
-from worthwhile.cli import main
+from worthwhile.cli.main import main
 from worthwhile.experiments import figure_5
 from worthwhile.experiments.normalising import scalings
 from worthwhile.tables import read_table

@@ -21,7 +21,7 @@ import pytest
 from PIL import Image
 
 from worthwhile import solve, two_kinds
-from worthwhile.cli import main
+from worthwhile.cli.main import main
 from worthwhile.errors import BadParameter
 from worthwhile.experiments import EXPERIMENTS, Claim, Experiment, Outcome, Scale, figure_5
 from worthwhile.experiments.base import DEPENDS, NOT_REPRODUCED, OURS, REPRODUCED

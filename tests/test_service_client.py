@@ -17,7 +17,7 @@ import pytest
 import worthwhile
 from service_process import ServiceProcess, store_at
 from worthwhile import Client, Scheduler
-from worthwhile.cli import main
+from worthwhile.cli.main import main
 from worthwhile.errors import (
     AccessDenied,
     AlreadyReported,

@@ -2,6 +2,6 @@
 
 import sys
 
-from worthwhile.cli import main
+from worthwhile.cli.main import main
 
 sys.exit(main())

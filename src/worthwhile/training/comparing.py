@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from worthwhile.formatting import digits, table
 from worthwhile.optimum import ratio_of, solve
 from worthwhile.plots import DOTS_PER_INCH, GRID, INK, REFERENCE, SIZE, THICK, THIN, Name, look_of, name_lines
 from worthwhile.policies import DEFAULT
 from worthwhile.problem import Problem
-from worthwhile.reports import digits, table
 from worthwhile.simulation.environments import replay
 from worthwhile.state import Floats
 from worthwhile.tables import replace_file

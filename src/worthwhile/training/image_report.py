@@ -12,8 +12,8 @@ import numpy as np
 from worthwhile.experiments.figure_5 import SETUP, rules
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.experiments.records import save_figure
+from worthwhile.formatting import digits, table
 from worthwhile.problem import Problem
-from worthwhile.reports import digits, table
 from worthwhile.state import Floats
 from worthwhile.tables import provenance, read_columns
 

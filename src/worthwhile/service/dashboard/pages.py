@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from worthwhile import __version__, errors
 from worthwhile.errors import AccessDenied, Error, StoreError, UnknownScheduler
-from worthwhile.reports import percent, rounded
+from worthwhile.formatting import percent, rounded
 from worthwhile.service.auth import COOKIE
 from worthwhile.service.dashboard.drawing import INTERVAL, chart, intervals
 from worthwhile.service.dispatcher import Desk

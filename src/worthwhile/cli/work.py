@@ -16,15 +16,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from worthwhile.cli_arguments import count, whole
-from worthwhile.cli_live import STORE, Show
+from worthwhile.cli.arguments import count, whole
+from worthwhile.cli.live import STORE, Show
 from worthwhile.errors import BadParameter, BadTask
 from worthwhile.execution.clusters import PLACES, executor_on
 from worthwhile.execution.metering import Meter
 from worthwhile.execution.worker import Arrival, Finished, Worked, work
+from worthwhile.formatting import digits, shown
 from worthwhile.live.scheduler import Scheduler
-from worthwhile.reports import digits
-from worthwhile.reports_live import shown
 
 METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}
 INTERRUPTED = 130  # 128 + SIGINT

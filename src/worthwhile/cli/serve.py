@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from worthwhile.cli_arguments import whole
+from worthwhile.cli.arguments import whole
 from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter
-from worthwhile.reports import table
+from worthwhile.formatting import table
 
 Show = Callable[[dict[str, Any], str, bool], None]
 

@@ -8,8 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from worthwhile import reports_live
-from worthwhile.cli_arguments import check_target, positive
+from worthwhile.cli import text as texts
+from worthwhile.cli.arguments import check_target, positive
+from worthwhile.formatting import shown
 from worthwhile.live.history import FORMATS, as_option
 from worthwhile.live.scheduler import Scheduler
 
@@ -111,7 +112,7 @@ def run_status(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile status"""
     with opened(arguments) as scheduler:
         found = scheduler.summary()
-    show(asdict(found), reports_live.status_text(found), arguments.json)
+    show(asdict(found), texts.status_text(found), arguments.json)
     return 0
 
 
@@ -119,7 +120,7 @@ def run_tasks(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile tasks"""
     with opened(arguments) as scheduler:
         found = scheduler.latest(arguments.count)
-    show({"tasks": [asdict(line) for line in found]}, reports_live.tasks_text(found), arguments.json)
+    show({"tasks": [asdict(line) for line in found]}, texts.tasks_text(found), arguments.json)
     return 0
 
 
@@ -127,7 +128,7 @@ def run_explain(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile explain"""
     with opened(arguments) as scheduler:
         found = scheduler.explain(arguments.id)
-    show(asdict(found), reports_live.explain_text(found), arguments.json)
+    show(asdict(found), texts.explain_text(found), arguments.json)
     return 0
 
 
@@ -162,7 +163,7 @@ def run_decide(arguments: argparse.Namespace, show: Show) -> int:
     options = [as_option(text) for text in arguments.options]
     with opened(arguments, create=True) as scheduler:
         task = scheduler.decide(arguments.kind, options, key=arguments.key, lease=arguments.lease)
-    text = f"{task.id}\t{reports_live.shown(task.option)}"
+    text = f"{task.id}\t{shown(task.option)}"
     show({"task": task.id, "kind": task.kind, "option": task.option}, text, arguments.json)
     return 0
 

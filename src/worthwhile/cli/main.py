@@ -14,8 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from worthwhile import __version__, cli_live, cli_serve, cli_work, plots, reports
-from worthwhile.cli_arguments import TABLE_FORMATS, Parser, change, check_target, delay, problem_from, whole
+from worthwhile import __version__, plots
+from worthwhile.cli import live, serve, text, work
+from worthwhile.cli.arguments import TABLE_FORMATS, Parser, change, check_target, delay, problem_from, whole
 from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.execution.clusters import executor_on
@@ -144,9 +145,9 @@ def parser() -> Parser:
 
     one = commands.add_parser("policies", help="list the policies and their parameters", **HELP)
     one.set_defaults(run=run_policies)
-    cli_live.add_commands(commands, HELP, show)
-    cli_serve.add_commands(commands, HELP, show)
-    cli_work.add_commands(commands, HELP, show)
+    live.add_commands(commands, HELP, show)
+    serve.add_commands(commands, HELP, show)
+    work.add_commands(commands, HELP, show)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     return top
@@ -166,14 +167,14 @@ def add_simulation_options(command: argparse.ArgumentParser) -> None:
     add("--plot", type=Path, metavar="FILE", help="save a figure: .png, .svg")
     add("--measure", choices=tuple(plots.MEASURES), default="loss", help="what the figure shows (loss)")
     add("--progress", action=argparse.BooleanOptionalAction, help=BAR)
-    cli_work.add_place(command, None)
+    work.add_place(command, None)
 
 
 def run_solve(arguments: argparse.Namespace) -> int:
     """worthwhile solve"""
     problem = problem_from(arguments.problem).with_added_cost(arguments.added_cost)
-    facts = reports.problem_facts(problem, arguments.tasks)
-    show(facts, reports.problem_text(facts), arguments.json)
+    facts = text.problem_facts(problem, arguments.tasks)
+    show(facts, text.problem_text(facts), arguments.json)
     return 0
 
 
@@ -197,8 +198,8 @@ def run_replay(arguments: argparse.Namespace) -> int:
 
 def run_policies(arguments: argparse.Namespace) -> int:
     """worthwhile policies"""
-    facts = reports.policies_facts()
-    show(facts, reports.policies_text(facts), arguments.json)
+    facts = text.policies_facts()
+    show(facts, text.policies_text(facts), arguments.json)
     return 0
 
 
@@ -209,7 +210,7 @@ def run_reproduce(arguments: argparse.Namespace) -> int:
 
     wanted = experiments.chosen(arguments.names)
     if arguments.list:
-        listed: reports.Facts = {"experiments": [{"name": one.name, "title": one.title} for one in wanted]}
+        listed: text.Facts = {"experiments": [{"name": one.name, "title": one.title} for one in wanted]}
         show(listed, experiments.listing(wanted), arguments.json)
         return 0
     check_target(arguments.out / "report.html", (".html",), "matplotlib", "plot")
@@ -275,15 +276,15 @@ def report(results: Results, arguments: argparse.Namespace) -> None:
     """Files first, so that they are there even if nobody reads the tables."""
     saved = [*(results.save(arguments.out) if arguments.out else ())]
     saved += [plots.plot(results, arguments.plot, arguments.measure)] if arguments.plot else []
-    facts = reports.results_facts(results)
-    show(facts, reports.results_text(facts), arguments.json)
+    facts = text.results_facts(results)
+    show(facts, text.results_text(facts), arguments.json)
     if saved:
         say(f"saved {', '.join(map(str, saved))}")
 
 
-def show(facts: reports.Facts, text: str, as_json: bool) -> None:
+def show(facts: text.Facts, words: str, as_json: bool) -> None:
     """The answer, for a machine or a person."""
-    print(json.dumps(reports.for_json(facts), indent=2, allow_nan=False) if as_json else text)
+    print(json.dumps(text.for_json(facts), indent=2, allow_nan=False) if as_json else words)
 
 
 def say(message: str) -> None:

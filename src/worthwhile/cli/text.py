@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from worthwhile.formatting import amount, digits, number, percent, rounded, shown, table, titled
+from worthwhile.live.explain import Explanation, Judgement, Summary, TaskLine
 from worthwhile.optimum import Choice, Optimum, bounds_of, gap, solve, theorem_bound
 from worthwhile.policies import DEFAULT, LIST, Known, Listed
 from worthwhile.problem import Problem
@@ -227,53 +230,6 @@ def setting(name: str, value: Any) -> str:
     return "<the first>" if name == "option" else str(value).lower()
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Columns in line: numbers to the right, those in `left` to the left."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = (
-        "  ".join(
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in [head, ["─" * width for width in widths], *rows]
-    )
-    return "\n".join(lines)
-
-
-def printable(text: str) -> str:
-    """Names come from anywhere: what would move the cursor or change colours is written out."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
-
-
-def titled(name: str, unit: str) -> str:
-    """A column's heading with its unit."""
-    return f"{name} ({unit})" if unit else name
-
-
-def amount(value: float, unit: str) -> str:
-    """A number with its unit."""
-    return f"{digits(value)} {unit}".rstrip()
-
-
-def digits(value: float) -> str:
-    """A number to five digits, zeros included: columns of them line up."""
-    return f"{value:#.5g}".rstrip(".")
-
-
-def percent(share: float) -> str:
-    """A share in per cent, three digits."""
-    return "–" if math.isnan(share) else f"{100 * share:.3g} %"
-
-
-def rounded(value: float, error: float) -> tuple[str, str]:
-    """A mean to the two leading digits of its error, and that error."""
-    if not (math.isfinite(error) and error > 0.0):
-        return f"{value:.4g}", "–" if math.isnan(error) else f"{error:.2g}"
-    decimals = max(0, 1 - math.floor(math.log10(error)))
-    return f"{value:.{decimals}f}", f"{error:.{decimals}f}"
-
-
 def for_json(value: Any) -> Any:
     """The facts with null where a number is not finite: JSON has no word for it."""
     if isinstance(value, dict):
@@ -281,3 +237,63 @@ def for_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [for_json(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def status_text(found: Summary) -> str:
+    """The answer to `worthwhile status`."""
+    head = [
+        f"{found.scheduler}: {found.policy}" + (f", overhead {found.overhead:g}" if found.overhead else ""),
+        f"{found.tasks:,} tasks, {found.reports:,} reported, {found.running:,} running",
+        f"reward / cost = {number(found.ratio)}  (Σ {digits(found.reward)} / {digits(found.cost)})"
+        f"   θ = {number(found.theta)}",
+    ]
+    rows = [
+        [kind.kind if place == 0 else "", shown(one.option) + " (retired)" * one.retired, str(one.pulls),
+         percent(one.share), number(one.mean_reward), number(one.mean_cost), str(one.running), str(one.observed)]
+        for kind in found.kinds[:MOST_KINDS]
+        for place, one in enumerate(kind.options)
+    ]  # fmt: skip
+    columns = ["kind", "option", "reports", "share", "mean reward", "mean cost", "running", "observed"]
+    parts = ["\n".join(head)] + ([table(columns, rows, left=(0, 1))] if rows else [])
+    if len(found.kinds) > MOST_KINDS:
+        parts.append(f"… and {len(found.kinds) - MOST_KINDS} more kinds; --json has them all")
+    if found.bad_entries:
+        named = [f"  entry {one.number}: {one.why}" for one in found.set_aside[:10]]
+        parts.append("\n".join([f"{found.bad_entries} bad entries of the log are set aside:", *named]))
+    return "\n\n".join(parts)
+
+
+def tasks_text(lines: list[TaskLine]) -> str:
+    """The answer to `worthwhile tasks`."""
+    rows = [
+        [line.task, line.kind, shown(line.option), line.state, number(line.reward), number(line.cost),
+         time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(line.decided)), line.key or ""]
+        for line in lines
+    ]  # fmt: skip
+    columns = ["task", "kind", "option", "state", "reward", "cost", "decided (UTC)", "key"]
+    return table(columns, rows, left=(1, 2, 3, 6, 7)) if rows else "no tasks yet"
+
+
+def explain_text(found: Explanation) -> str:
+    """The answer to `worthwhile explain`."""
+    feedback = f", reward {number(found.reward)}, cost {number(found.cost)}" if found.state == "reported" else ""
+    head = [
+        f"task {found.task} of kind {found.kind!r} got option {shown(found.option)}: {found.why}",
+        f"policy {found.policy}, θ = {number(found.theta)}, after {found.seen:,} reports; now {found.state}{feedback}",
+    ]
+    rows = [
+        ["→" if one.chosen else "", shown(one.option), str(one.pulls), str(one.running), *estimates(one)]
+        for one in found.options
+    ]
+    columns = ["", "option", "reports", "running", "reward estimate", "cost estimate", "reward − θ·cost"]
+    parts = ["\n".join(head)] + ([table(columns, rows, left=(0, 1))] if rows else [])
+    if found.repeated is False:
+        parts.append("the policy does not decide the same again: was its code changed?")
+    return "\n\n".join(parts)
+
+
+def estimates(one: Judgement) -> list[str]:
+    """Reward, cost and score; nothing where a policy has no estimate, which is a cost of 0."""
+    if one.cost_estimate == 0.0:
+        return [number(None)] * 3
+    return [number(one.reward_estimate), number(one.cost_estimate), number(one.score)]
