@@ -19,8 +19,8 @@ import pytest
 
 from worthwhile import Scheduler
 from worthwhile.cli.main import main
-from worthwhile.training.comparing import compare
-from worthwhile.training.dashboard import HOST, PORTS, free_port
+from worthwhile.demo.comparison import compare
+from worthwhile.demo.dashboard import HOST, PORTS, free_port
 
 ROOT = Path(__file__).parents[1]
 SOON = 60.0  # seconds, on a machine that has other things to do

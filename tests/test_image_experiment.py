@@ -17,9 +17,9 @@ from PIL import Image
 from worthwhile import Scheduler, replay
 from worthwhile.cli.main import main
 from worthwhile.experiments import figure_5
+from worthwhile.experiments.images.tasks import Order, Setting, count, learn, train
 from worthwhile.experiments.normalising import scalings
 from worthwhile.tables import read_table
-from worthwhile.training.image_tasks import Order, Setting, count, learn, train
 
 DOCS = Path(__file__).parents[1] / "docs"
 CLASSES = {"rice": 5, "scenes": 6}

@@ -12,9 +12,9 @@ from PIL import Image
 
 from worthwhile.errors import BadImages
 from worthwhile.experiments.figure_5 import arrivals
-from worthwhile.training.image_tasks import TASKS, Setting
-from worthwhile.training.images import Files, Pictures, batches, check, files_of, load, tasks_in
-from worthwhile.training.networks import NETWORKS
+from worthwhile.experiments.images.folders import Files, Pictures, batches, check, files_of, load, tasks_in
+from worthwhile.experiments.images.networks import NETWORKS
+from worthwhile.experiments.images.tasks import TASKS, Setting
 
 CLASSES = ("cats", "dogs")
 

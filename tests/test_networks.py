@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from worthwhile.errors import BadParameter, Error
-from worthwhile.training import networks
-from worthwhile.training.networks import NETWORKS, backend, build, check_size
+from worthwhile.experiments.images import networks
+from worthwhile.experiments.images.networks import NETWORKS, backend, build, check_size
 
 # Keras' own conversion of a variable, on JAX with NumPy 2
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")

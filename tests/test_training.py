@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from worthwhile import Problem, Scheduler, replay, solve
-from worthwhile.training.bundled import EPOCHS, KINDS, stream, train
-from worthwhile.training.comparing import rules_of
+from worthwhile.demo.bundled import EPOCHS, KINDS, stream, train
+from worthwhile.demo.comparison import rules_of
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 import pytest
 
 from worthwhile import Scheduler
+from worthwhile.demo.view import View, bar
 from worthwhile.execution.worker import Finished
-from worthwhile.training.view import View, bar
 
 KINDS = ["digits", "a kind with a long name", "iris"]
 TAKEN = [2, 2, 2, 16, 1]  # by every kind, again and again

@@ -193,11 +193,11 @@ def done_text(done: Worked) -> str:
 def run_train(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile train"""
     if arguments.data != "bundled":
-        from worthwhile.training import image_experiment
+        from worthwhile.experiments.images import experiment
 
-        return image_experiment.run(arguments, show)
+        return experiment.run(arguments, show)
     arguments.tasks = 600 if arguments.tasks is None else arguments.tasks
-    from worthwhile.training import bundled  # scikit-learn, which no other command needs
+    from worthwhile.demo import bundled  # scikit-learn, which no other command needs
 
     return train_all(bundled.stream(arguments.tasks, arguments.seed), bundled.train, arguments, show)
 
@@ -212,10 +212,10 @@ def check_seed(scheduler: Scheduler, seed: int, folder: Path) -> None:
 
 def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argparse.Namespace, show: Show) -> int:
     """Schedule a stream of trainings, watched on the way, and compare what came of it with simple rules."""
+    from worthwhile.demo.comparison import compare, save_comparison
+    from worthwhile.demo.dashboard import dashboard
+    from worthwhile.demo.view import View
     from worthwhile.execution.folder_lock import alone
-    from worthwhile.training.comparing import compare, save_comparison
-    from worthwhile.training.dashboard import dashboard
-    from worthwhile.training.view import View
 
     folder: Path = arguments.out
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,9 +18,9 @@ from typing import Any
 from worthwhile.errors import BadParameter, Error
 from worthwhile.execution.executors import LocalExecutor
 from worthwhile.experiments.figure_5 import SETUP, TABLE
+from worthwhile.experiments.images import networks
+from worthwhile.experiments.images.tasks import TASKS, Curve, Setting, learn
 from worthwhile.tables import provenance, replace_file
-from worthwhile.training import networks
-from worthwhile.training.image_tasks import TASKS, Curve, Setting, learn
 
 COLUMNS = ("task_type", "item_id", "option", "reward", "cost", SETUP)
 SEEDS = 1000  # the pilot's trainings begin here, the stream's at the seed's own numbers

@@ -11,9 +11,9 @@ import numpy as np
 
 from worthwhile.errors import MissingExtra
 from worthwhile.execution.metering import Measure, Meter, Outcome
+from worthwhile.experiments.images import networks
+from worthwhile.experiments.images.folders import Files, Pictures, Pixels, batches, files_of, load
 from worthwhile.experiments.normalising import Scaling
-from worthwhile.training import networks
-from worthwhile.training.images import Files, Pictures, Pixels, batches, files_of, load
 
 SHORT, LONG = (1, 2, 3, 4, 5), (1, 5, 10, 15, 20)  # epochs on offer
 METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}

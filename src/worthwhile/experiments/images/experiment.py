@@ -18,16 +18,16 @@ from worthwhile.execution.folder_lock import alone
 from worthwhile.execution.worker import Arrival, Finished, work
 from worthwhile.experiments import Experiment, Scale, figure_5, records
 from worthwhile.experiments.figure_5 import arrivals
+from worthwhile.experiments.images import folders, networks, report
+from worthwhile.experiments.images.pilot import Tell, pilot
+from worthwhile.experiments.images.pilot import words as setting_words
+from worthwhile.experiments.images.tasks import TASKS, Order, Setting, train
 from worthwhile.experiments.normalising import Scaling, scalings
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.policies import find, known, make
 from worthwhile.problem import Problem
 from worthwhile.state import Floats
 from worthwhile.tables import read_table
-from worthwhile.training import image_report, images, networks
-from worthwhile.training.image_pilot import Tell, pilot
-from worthwhile.training.image_pilot import words as setting_words
-from worthwhile.training.image_tasks import TASKS, Order, Setting, train
 
 INTERRUPTED = 130
 SECONDS = "seconds"  # instead of a floor
@@ -66,8 +66,8 @@ def run(arguments: argparse.Namespace, show: Any) -> int:
         tell(f"replayed: {plan.out / 'replayed'}")
         problem = figure_5.world(table, plan.floor).problem
         finished = really_train(plan, problem, table, executor, tell)
-    facts = image_report.facts(plan, problem, table, replayed)
-    text = image_report.text(facts)
+    facts = report.facts(plan, problem, table, replayed)
+    text = report.text(facts)
     (plan.out / "report.txt").write_text(text + "\n", encoding="utf-8")
     show(facts, f"\n{text}\n\nsaved: {plan.out}", arguments.json)
     return 0 if finished else INTERRUPTED
@@ -84,7 +84,7 @@ def plan_from(arguments: argparse.Namespace) -> Plan:
     setting = Setting(
         str(arguments.data), arguments.size, arguments.images, arguments.steps, arguments.vgg19, arguments.meter
     )
-    tasks = images.tasks_in(Path(arguments.data), list(TASKS))
+    tasks = folders.tasks_in(Path(arguments.data), list(TASKS))
     policies = [arguments.policy] if arguments.policy else list(figure_5.REAL)
     for name in policies:
         find(name.split(",")[0])
@@ -119,7 +119,7 @@ def look_at(plan: Plan, tell: Tell) -> None:
         tell(f"no data for {', '.join(missing)}: the others arrive with probabilities {shares}")
     for task in plan.tasks:
         files = setting.files(task)
-        found, size = images.check(files), setting.size_of(task)
+        found, size = folders.check(files), setting.size_of(task)
         counts = ", ".join(f"{len(part):,} for {split}ing" for split, part in files.paths.items())
         sizes = f"of {len(found.sizes)} sizes" if len(found.sizes) > 1 else "of one size"
         tell(f"{task}: {len(files.classes)} classes, {counts}, {sizes}; all are resized to {size} × {size}")
@@ -152,7 +152,7 @@ def really_train(plan: Plan, problem: Problem, table: Path, executor: Executor, 
     scaling = {} if plan.floor is None else scalings(read_table(table), plan.floor)
     for number in range(plan.runs):
         for name in plan.policies:
-            path = image_report.run_path(plan.real, name, number)
+            path = report.run_path(plan.real, name, number)
             path.parent.mkdir(parents=True, exist_ok=True)
             policy = make(name, known(problem, plan.length))
             with Scheduler(str(path.with_suffix(".db")), policy=policy, seed=plan.seed + number) as scheduler:

@@ -1,0 +1,1 @@
+"""The paper's real-world experiment: five image classification tasks, really trained."""

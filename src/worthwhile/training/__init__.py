@@ -1,1 +1,0 @@
-"""Real training as tasks: how many epochs are worth their time? Data that comes with scikit-learn, no download."""
