@@ -24,7 +24,7 @@ import numpy as np
 
 from suites import DEVELOP, REPORT, Row, rows
 from worthwhile import simulate
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.simulation.progress import Progress
 from worthwhile.state import Floats
 

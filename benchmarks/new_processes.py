@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from table import Report, best_times, clocked
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 
 WORKER = """
 import sys

@@ -17,8 +17,8 @@ import numpy as np
 
 from recorded import TABLES, recorded, shuffled
 from worthwhile import Problem, random_problem, seven_kinds, simulate, two_kinds
-from worthwhile.families import FAMILIES
 from worthwhile.optimum import Optimum
+from worthwhile.random_problems import FAMILIES
 
 DEFAULT = "ratio-imed"
 PAPER = {"two p=.8": two_kinds(0.8), "two p=.6": two_kinds(0.6), "seven": seven_kinds()}

@@ -20,8 +20,9 @@ import new_processes
 from pure_python import Table, Tasks, dol_rm, river_ucb
 from table import Report, best_times, clocked, pieces
 from worthwhile.optimum import Optimum, solve
-from worthwhile.policies import DEFAULT, LIST, known, make
+from worthwhile.policies.base import known
 from worthwhile.policies.dol_rm import DolRm
+from worthwhile.policies.registry import DEFAULT, LIST, make
 from worthwhile.problem import Problem, seven_kinds
 from worthwhile.simulation.environments import Environment, synthetic
 from worthwhile.simulation.loop import TOTALS, Block, new_flight

@@ -16,8 +16,8 @@ from recorded import TABLES, recorded, shuffled
 from worthwhile import Environment, Problem, random_problem, seven_kinds, two_kinds
 from worthwhile.experiments.omega_benchmark import NOISES, world
 from worthwhile.experiments.sizes import problem_of
-from worthwhile.families import FAMILIES
 from worthwhile.problem import Noise
+from worthwhile.random_problems import FAMILIES
 from worthwhile.simulation.environments.synthetic import synthetic
 
 PROBLEMS = 30  # of a random row

@@ -15,7 +15,7 @@ import numpy as np
 
 from regret import PAPER, wilson
 from worthwhile import simulate
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.state import Floats
 
 TASKS = 30_000

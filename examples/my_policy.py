@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile import Decision, Rng
-from worthwhile.coins import uniform
 from worthwhile.learning import Arms, new_arms, record
+from worthwhile.rng import uniform
 
 
 class State(NamedTuple):

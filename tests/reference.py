@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.coins import Rng
 from worthwhile.problem import Noise, Problem
+from worthwhile.rng import Rng
 from worthwhile.simulation.environments import synthetic
 
 Floats = npt.NDArray[np.float64]

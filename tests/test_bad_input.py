@@ -259,7 +259,7 @@ def test_a_million_rows_are_no_problem(capsys: pytest.CaptureFixture[str], tmp_p
         (("--policy", "oracle,mean_reward=3"), ["mean_reward = '3'"]),
         (("--policy", "fixed-option,option=a9"), ["no option 'a9'"]),
         (("--policy", "nowhere:Mine"), ["cannot import 'nowhere'"]),
-        (("--policy", "worthwhile.policies:Mine"), ["has no 'Mine'"]),
+        (("--policy", "worthwhile.policies.registry:Mine"), ["has no 'Mine'"]),
         (("--policy", "json:loads"), ["'json:loads' is not a policy"]),
         (("--then", "two-kinds-0.2"), ["PROBLEM@TASK"]),
         (("--then", "two-kinds-0.2@soon"), ["'soon' is not a whole number"]),

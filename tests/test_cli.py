@@ -18,7 +18,7 @@ import worthwhile
 from worthwhile import drifting, random_problem, read_problem, replay, seven_kinds, simulate, solve, two_kinds
 from worthwhile.cli.main import USUAL, main, parser
 from worthwhile.optimum import gap, theorem_bound
-from worthwhile.policies import LIST
+from worthwhile.policies.registry import LIST
 from worthwhile.simulation.results import Results
 
 TRAINING = """

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from worthwhile import policies
-from worthwhile.coins import DRAWS_PER_TASK, Rng, beta, bits, gamma, normals, uniform
-from worthwhile.policies import known, make
+from worthwhile.policies.base import known
+from worthwhile.policies.registry import LIST, make
 from worthwhile.problem import Problem
+from worthwhile.rng import DRAWS_PER_TASK, Rng, beta, bits, gamma, normals, uniform
 
 COUNT = 20_000
 
@@ -104,7 +104,7 @@ def watching_coins() -> Iterator[list[int]]:
         sys.setprofile(None)
 
 
-@pytest.mark.parametrize("name", list(policies.LIST))
+@pytest.mark.parametrize("name", list(LIST))
 def test_choosing_learning_and_observing_never_share_a_coin(name: str) -> None:
     most = 1000  # options per decision, the documented limit
     options = {f"a{number}": (1.0 + number % 7, 1.0 + number % 5) for number in range(most)}

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from worthwhile import compiling, seven_kinds, simulate
-from worthwhile.coins import Rng
 from worthwhile.decision import Decision
 from worthwhile.errors import CannotCompile
+from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
 POLICY = """

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from reference import SILENT, drive, least_gamma_evidence_on_a_grid, least_gaussian_evidence_on_a_grid, same_for_all
 from worthwhile import Scheduler, policies
-from worthwhile.coins import Rng
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter
-from worthwhile.families import FAMILIES, random_problem
 from worthwhile.optimum import solve
-from worthwhile.policies import known, make
+from worthwhile.policies.base import known
 from worthwhile.policies.imed import RatioImed, gaussian_evidence, least_gamma_evidence
+from worthwhile.policies.registry import make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
+from worthwhile.random_problems import FAMILIES, random_problem
+from worthwhile.rng import Rng
 from worthwhile.simulation.environments.synthetic import drifting
 from worthwhile.simulation.simulator import simulate
 

@@ -17,7 +17,7 @@ import pytest
 import worthwhile
 from worthwhile import errors, testing
 from worthwhile.cli.main import main, parser
-from worthwhile.policies import LIST
+from worthwhile.policies.registry import LIST
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted(ROOT.glob("docs/*.md"))

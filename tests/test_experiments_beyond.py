@@ -24,10 +24,11 @@ from worthwhile.experiments import (
 )
 from worthwhile.experiments.base import OURS
 from worthwhile.experiments.comparing import Setting, default_claim, losses_on, settings_table, simulate_each
-from worthwhile.families import random_problem
 from worthwhile.optimum import bounds_of, solve
-from worthwhile.policies import DEFAULT, known, make
+from worthwhile.policies.base import known
+from worthwhile.policies.registry import DEFAULT, make
 from worthwhile.problem import Noise, Problem, seven_kinds
+from worthwhile.random_problems import random_problem
 from worthwhile.simulation.environments.replay import replay
 from worthwhile.simulation.environments.synthetic import drifting
 

@@ -14,12 +14,12 @@ import pytest
 
 from worthwhile import Scheduler, Task
 from worthwhile import state as states
-from worthwhile.coins import Rng
 from worthwhile.decision import Decision
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadParameter, BadTask, UnknownTask
 from worthwhile.live import batch as batches
-from worthwhile.policies import find
 from worthwhile.policies.imed import RatioImed
+from worthwhile.policies.registry import find
+from worthwhile.rng import Rng
 
 OPTIONS = [1, 5, 10]
 

@@ -12,7 +12,8 @@ import pytest
 from worthwhile import Noise, Problem, simulate, synthetic
 from worthwhile import state as states
 from worthwhile.live.scheduler import Scheduler
-from worthwhile.policies import LIST, Policy, known, make
+from worthwhile.policies.base import Policy, known
+from worthwhile.policies.registry import LIST, make
 from worthwhile.simulation.loop import Block
 from worthwhile.simulation.simulator import Player, stages_of
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import Tasks, algorithm_1
-from worthwhile.coins import Rng
 from worthwhile.optimum import gap, ratio_of, regret, solve, theorem_bound
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
+from worthwhile.rng import Rng
 from worthwhile.simulation.environments import synthetic
 from worthwhile.simulation.simulator import simulate
 

@@ -22,7 +22,7 @@ from PIL import Image
 from worthwhile import Results, seven_kinds, simulate, solve
 from worthwhile.errors import BadParameter
 from worthwhile.plots import LOOKS, draw, look_of, plot, spread_out
-from worthwhile.policies import LIST
+from worthwhile.policies.registry import LIST
 
 
 @pytest.fixture(scope="module")

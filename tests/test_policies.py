@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import SILENT, drive, same_for_all
-from worthwhile.coins import Rng
 from worthwhile.decision import arrive, contribute, new_plug_in, settle
 from worthwhile.optimum import solve
-from worthwhile.policies import known, make
+from worthwhile.policies.base import known
 from worthwhile.policies.omega_ucb import omega, spread
+from worthwhile.policies.registry import make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
+from worthwhile.rng import Rng
 from worthwhile.simulation.simulator import simulate
 
 

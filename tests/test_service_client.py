@@ -31,7 +31,7 @@ from worthwhile.errors import (
     UnknownTask,
 )
 from worthwhile.live.history import FORMATS
-from worthwhile.policies import RatioImed
+from worthwhile.policies.registry import RatioImed
 from worthwhile.tables import read_columns
 
 ONE = "/v1/schedulers/default"

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from worthwhile import simulate
-from worthwhile.coins import Rng
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter, BrokenRule
-from worthwhile.policies import known, make
+from worthwhile.policies.base import known
+from worthwhile.policies.registry import make
 from worthwhile.problem import seven_kinds, two_kinds
+from worthwhile.rng import Rng
 from worthwhile.simulation.environments import drifting
 from worthwhile.simulation.simulator import BLOCK
 

@@ -9,21 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from worthwhile import policies
-from worthwhile.coins import Rng
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.errors import BrokenRule
-from worthwhile.families import FAMILIES, random_problem
 from worthwhile.learning import Arms, new_arms, record
-from worthwhile.policies import METHODS, known, make
+from worthwhile.policies.base import known
+from worthwhile.policies.registry import LIST, METHODS, make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
+from worthwhile.random_problems import FAMILIES, random_problem
+from worthwhile.rng import Rng
 from worthwhile.simulation.environments import Environment, drifting, replay, synthetic
 from worthwhile.simulation.environments.synthetic import SyntheticWorld
 from worthwhile.tables import as_table
 from worthwhile.testing import check_environment, check_policy, rules
 
 
-@pytest.mark.parametrize("name", list(policies.LIST))
+@pytest.mark.parametrize("name", list(LIST))
 def test_every_listed_policy_keeps_every_rule(name: str) -> None:
     check_policy(name)
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from worthwhile.coins import Rng
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter
-from worthwhile.families import random_problem
 from worthwhile.problem import FAMILIES, Noise, Problem, read_problem, seven_kinds, two_kinds
+from worthwhile.random_problems import random_problem
+from worthwhile.rng import Rng
 from worthwhile.simulation.environments import drifting, synthetic
 from worthwhile.simulation.simulator import simulate
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from worthwhile.errors import BadParameter, Error, MissingExtra
-from worthwhile.families import random_problem
 from worthwhile.problem import Problem, read_problem
+from worthwhile.random_problems import random_problem
 from worthwhile.simulation.environments import replay
 
 TABLE_FORMATS = (".parquet", ".csv")

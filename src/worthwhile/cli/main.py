@@ -20,7 +20,7 @@ from worthwhile.cli.arguments import TABLE_FORMATS, Parser, change, check_target
 from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.execution.clusters import executor_on
-from worthwhile.policies import DEFAULT, LIST
+from worthwhile.policies.registry import DEFAULT, LIST
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments import Drift, Environment, replay, synthetic
 from worthwhile.simulation.results import Results

@@ -12,7 +12,8 @@ import numpy as np
 from worthwhile.formatting import amount, digits, number, percent, rounded, shown, table, titled
 from worthwhile.live.explain import Explanation, Judgement, Summary, TaskLine
 from worthwhile.optimum import Choice, Optimum, bounds_of, gap, solve, theorem_bound
-from worthwhile.policies import DEFAULT, LIST, Known, Listed
+from worthwhile.policies.base import Known
+from worthwhile.policies.registry import DEFAULT, LIST, Listed
 from worthwhile.problem import Problem
 from worthwhile.simulation.results import Results
 from worthwhile.tables import provenance

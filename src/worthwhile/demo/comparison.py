@@ -13,7 +13,7 @@ import numpy as np
 from worthwhile.formatting import digits, table
 from worthwhile.optimum import ratio_of, solve
 from worthwhile.plots import DOTS_PER_INCH, GRID, INK, REFERENCE, SIZE, THICK, THIN, Name, look_of, name_lines
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments import replay
 from worthwhile.state import Floats

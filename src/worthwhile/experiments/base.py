@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from worthwhile.policies import Policy
+from worthwhile.policies.base import Policy
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments.base import Drift, Environment
 from worthwhile.simulation.results import Results

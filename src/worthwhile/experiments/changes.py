@@ -20,9 +20,9 @@ from worthwhile.experiments.comparing import (
     simulate_each,
 )
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
-from worthwhile.families import random_problem
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem, two_kinds
+from worthwhile.random_problems import random_problem
 from worthwhile.simulation.environments.base import Drift
 from worthwhile.simulation.environments.synthetic import drifting
 from worthwhile.simulation.results import Results

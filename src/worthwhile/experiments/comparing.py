@@ -12,7 +12,7 @@ import numpy as np
 from worthwhile.experiments.base import OURS, Claim, Columns, Scale, plus_minus
 from worthwhile.experiments.figures import name_lines, panels
 from worthwhile.plots import look_of
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments.base import Drift, Environment
 from worthwhile.simulation.progress import Progress

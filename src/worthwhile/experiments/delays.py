@@ -10,9 +10,9 @@ import numpy as np
 
 from worthwhile.experiments.base import OURS, Claim, Outcome, Scale, plus_minus
 from worthwhile.experiments.comparing import Setting, default_claim, draw_losses, losses_on, settings_table
-from worthwhile.families import random_problem
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem, seven_kinds
+from worthwhile.random_problems import random_problem
 
 TASKS, QUICK_TASKS = 100_000, 10_000
 RUNS, QUICK_RUNS = 30, 8  # on seven kinds

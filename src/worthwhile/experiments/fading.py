@@ -10,8 +10,8 @@ from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, pl
 from worthwhile.experiments.changes import RECOVERED, rolling_losses, turned
 from worthwhile.experiments.comparing import last_losses, mean_and_error, plain_log, simulate_each
 from worthwhile.experiments.figures import panels
-from worthwhile.families import random_problem
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
+from worthwhile.random_problems import random_problem
 from worthwhile.simulation.environments.synthetic import drifting
 from worthwhile.state import Floats
 

@@ -21,7 +21,7 @@ from worthwhile.experiments.comparing import (
 )
 from worthwhile.experiments.figures import curve, name_lines, panels
 from worthwhile.plots import look_of
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Noise, Problem
 from worthwhile.simulation.environments.base import Environment
 from worthwhile.simulation.environments.synthetic import BETA, Scatter, SyntheticWorld, synthetic, tabulate

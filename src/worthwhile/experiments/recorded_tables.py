@@ -12,7 +12,7 @@ from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, ti
 from worthwhile.experiments.comparing import Setting, default_claim, fold, last_losses, plain_log, settings_table
 from worthwhile.experiments.figures import curve, name_lines, panels
 from worthwhile.optimum import Optimum, solve
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.simulation.environments.base import Environment
 from worthwhile.simulation.environments.replay import replay
 from worthwhile.simulation.results import Results

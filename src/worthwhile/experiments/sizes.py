@@ -9,7 +9,7 @@ import numpy as np
 
 from worthwhile.experiments.base import OURS, Claim, Outcome, Scale, plus_minus
 from worthwhile.experiments.comparing import Setting, default_claim, draw_losses, losses_on, settings_table
-from worthwhile.policies import DEFAULT
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Noise, Problem
 
 TASKS, QUICK_TASKS = 100_000, 10_000

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from worthwhile.coins import Rng
 from worthwhile.compiling import ENGINES, first_cause, machine_code
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter, CannotCompile
 from worthwhile.live.totals import Folded, count_observation, count_report, new_totals
-from worthwhile.policies import Policy
+from worthwhile.policies.base import Policy
+from worthwhile.rng import Rng
 from worthwhile.state import Indices, Memory, with_memory
 
 Judged = tuple[int, float, float]  # a Decision, or the same without the names

@@ -12,7 +12,7 @@ from worthwhile import state as states
 from worthwhile.live.engines import engine_of
 from worthwhile.live.stores.base import OWN, LogRow, Snapshot
 from worthwhile.live.totals import Folded, new_totals
-from worthwhile.policies import Policy
+from worthwhile.policies.base import Policy
 from worthwhile.state import Size
 
 ROOM = Size(8, 8)  # of a new state; it doubles when it is full

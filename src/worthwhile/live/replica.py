@@ -17,7 +17,7 @@ from worthwhile.live.fold import Fold
 from worthwhile.live.settings import Settings, policy_from, settings_from
 from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, Transaction
 from worthwhile.live.validation import check_text, option_texts
-from worthwhile.policies import Policy
+from worthwhile.policies.base import Policy
 
 log = logging.getLogger(__name__)
 

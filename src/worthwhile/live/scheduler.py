@@ -28,7 +28,8 @@ from worthwhile.live.stores import open_store, without_password
 from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
 from worthwhile.live.task import Task
 from worthwhile.live.validation import Option, check_text, not_negative, option_text
-from worthwhile.policies import DEFAULT, Policy, check_parameters
+from worthwhile.policies.base import Policy, check_parameters
+from worthwhile.policies.registry import DEFAULT
 
 LEASE = 3600.0  # seconds
 LOADED_AT_ONCE = 1000  # rows of a file

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.errors import BadParameter
-from worthwhile.policies import LIST, Policy, check_parameters, find
-from worthwhile.policies import convert as converted
+from worthwhile.policies.base import Policy, check_parameters
+from worthwhile.policies.registry import LIST, find
+from worthwhile.policies.registry import convert as converted
 
 
 class Settings(NamedTuple):

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from worthwhile.coins import Rng
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter
 from worthwhile.optimum import bounds_of, solve
 from worthwhile.problem import Problem
+from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from worthwhile.coins import DRAWS_PER_GAMMA, LEARNING_DRAW, UNIT_32, Rng, beta, bits
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import Arms, new_arms, record
 from worthwhile.policies.ucb import State
+from worthwhile.rng import DRAWS_PER_GAMMA, LEARNING_DRAW, UNIT_32, Rng, beta, bits
 from worthwhile.state import Indices
 
 

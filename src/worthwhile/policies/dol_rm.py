@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.coins import Rng
 from worthwhile.decision import NOTHING, Decision, robbins_monro
 from worthwhile.learning import Arms, new_arms, optimistic, record
+from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
 

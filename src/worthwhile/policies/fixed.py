@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.coins import Rng, uniform
 from worthwhile.decision import Decision
+from worthwhile.rng import Rng, uniform
 from worthwhile.state import Floats, Indices
 
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.coins import Rng, uniform
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import Arms, new_arms, record
 from worthwhile.policies.m_ucb import State as CountingState
 from worthwhile.policies.ucb import State
+from worthwhile.rng import Rng, uniform
 from worthwhile.state import Indices
 
 SMALLEST = 1e-300  # a cost at or below 0 counts as this, so that the ratio keeps its sign

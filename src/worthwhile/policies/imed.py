@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.coins import Rng, uniform
 from worthwhile.decision import NOTHING, Decision, PlugIn, arrive, contribute, new_plug_in, settle
 from worthwhile.learning import Moments, new_moments, record_moments
+from worthwhile.rng import Rng, uniform
 from worthwhile.state import Floats, Indices, Remembered
 
 PRIOR_PULLS = 10.0  # an option's variance starts from its kind's, worth so many pulls

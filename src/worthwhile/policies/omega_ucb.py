@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.coins import Rng, uniform
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import Moments, new_moments, record_moments
+from worthwhile.rng import Rng, uniform
 from worthwhile.state import Floats, Indices
 
 TRUSTED_PULLS = 30.0  # ω* uses the sample variance from here on

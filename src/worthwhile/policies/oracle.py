@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.coins import Rng
 from worthwhile.decision import NOTHING, Decision, robbins_monro
+from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from worthwhile.coins import Rng
 from worthwhile.decision import Decision, PlugIn, arrive, contribute, most_promising, new_plug_in, settle
 from worthwhile.learning import Arms, new_arms, optimistic, record
+from worthwhile.rng import Rng
 from worthwhile.state import Indices
 
 

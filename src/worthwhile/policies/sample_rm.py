@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.coins import Rng
 from worthwhile.decision import Decision, most_promising, robbins_monro
 from worthwhile.learning import new_arms, optimistic, record
 from worthwhile.policies.dol_rm import State
+from worthwhile.rng import Rng
 from worthwhile.state import Indices
 
 

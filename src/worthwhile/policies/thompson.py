@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from worthwhile.coins import Rng, normals
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import new_arms, record
 from worthwhile.policies.ucb import State
+from worthwhile.rng import Rng, normals
 from worthwhile.state import Indices
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from worthwhile.coins import Rng
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import Arms, confidence_width, new_arms, optimistic, record
+from worthwhile.rng import Rng
 from worthwhile.state import Indices
 
 

@@ -22,7 +22,7 @@ from worthwhile.live.requests import task_number
 from worthwhile.live.settings import policy_text, policy_words
 from worthwhile.live.task import Task
 from worthwhile.live.validation import Option, not_negative, option_text
-from worthwhile.policies import Policy
+from worthwhile.policies.base import Policy
 
 try:
     import httpx

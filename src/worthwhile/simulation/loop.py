@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.coins import Rng
 from worthwhile.compiling import ENGINES, available, first_cause, machine_code
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter, BrokenRule, CannotCompile, Error
 from worthwhile.optimum import Optimum
 from worthwhile.policies.base import Policy
 from worthwhile.problem import Problem
+from worthwhile.rng import Rng
 from worthwhile.simulation.environments.base import World
 from worthwhile.state import Floats, Indices
 

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from worthwhile.errors import BadParameter
 from worthwhile.optimum import Optimum, solve
 from worthwhile.optimum import value as worth
-from worthwhile.policies import DEFAULT, Policy, check_parameters, known, make
+from worthwhile.policies.base import Policy, check_parameters, known
+from worthwhile.policies.registry import DEFAULT, make
 from worthwhile.problem import Problem, read_problem
 from worthwhile.simulation.environments.base import Drift, Environment, World
 from worthwhile.simulation.environments.synthetic import synthetic

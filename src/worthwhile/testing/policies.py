@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile import state as states
-from worthwhile.coins import Rng
 from worthwhile.compiling import available
 from worthwhile.decision import Decision
 from worthwhile.optimum import solve
-from worthwhile.policies import METHODS, Policy, known, make
+from worthwhile.policies.base import Policy, known
+from worthwhile.policies.registry import METHODS, make
 from worthwhile.problem import Noise, Problem
+from worthwhile.rng import Rng
 from worthwhile.simulation.environments import synthetic
 from worthwhile.simulation.loop import TOTALS, Block, engine_for, new_flight, truth_of
 from worthwhile.simulation.simulator import Delay

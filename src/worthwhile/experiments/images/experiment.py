@@ -24,7 +24,8 @@ from worthwhile.experiments.images.pilot import words as setting_words
 from worthwhile.experiments.images.tasks import TASKS, Order, Setting, train
 from worthwhile.experiments.normalising import Scaling, scalings
 from worthwhile.live.scheduler import Scheduler
-from worthwhile.policies import find, known, make
+from worthwhile.policies.base import known
+from worthwhile.policies.registry import find, make
 from worthwhile.problem import Problem
 from worthwhile.state import Floats
 from worthwhile.tables import read_table

@@ -1,0 +1,135 @@
+"""The policies: one small file each, found by name or, for your own, by import path."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, NamedTuple, get_type_hints
+
+from worthwhile.errors import BadParameter, UnknownPolicy, did_you_mean
+from worthwhile.policies.base import Known, Policy, check_parameters, known
+from worthwhile.policies.bts import Bts
+from worthwhile.policies.dol_rm import DolRm
+from worthwhile.policies.fixed import FixedOption, RandomOption
+from worthwhile.policies.greedy import BGreedy, KindGreedy
+from worthwhile.policies.imed import RatioImed
+from worthwhile.policies.m_ucb import MUcb
+from worthwhile.policies.omega_ucb import OmegaUcb
+from worthwhile.policies.oracle import Optimum, Oracle
+from worthwhile.policies.plug_in_dol import PlugInDol
+from worthwhile.policies.running_ratio import RunningRatio
+from worthwhile.policies.sample_rm import SampleRm
+from worthwhile.policies.thompson import RatioThompson, RewardThompson
+from worthwhile.policies.ucb import RatioUcb, RewardUcb
+
+DEFAULT = "ratio-imed"
+METHODS = ("init", "choose", "judge", "learn", "observe")
+
+
+class Listed(NamedTuple):
+    """A policy on the list: its class, and the parameters that its name stands for."""
+
+    type: Any
+    preset: Mapping[str, Any] = {}
+    words: str = ""
+
+    @property
+    def summary(self) -> str:
+        """One line on what it does."""
+        return self.words or (inspect.getdoc(self.type) or "").splitlines()[0]
+
+
+LIST: dict[str, Listed] = {
+    "ratio-imed": Listed(RatioImed),
+    "dol-rm": Listed(DolRm),
+    "dol-rm-anytime": Listed(DolRm, {"anytime": True}, "DOL-RM with the step of the paper's figures, 1/(c_min (t+1))."),
+    "sample-rm": Listed(SampleRm),
+    "running-ratio-dol": Listed(RunningRatio),
+    "plug-in-dol": Listed(PlugInDol),
+    "reward-ucb": Listed(RewardUcb),
+    "ratio-ucb": Listed(RatioUcb),
+    "reward-ts": Listed(RewardThompson),
+    "ratio-ts": Listed(RatioThompson),
+    "omega-ucb": Listed(OmegaUcb),
+    "omega-star-ucb": Listed(OmegaUcb, {"adaptive": True}, "ω-UCB that narrows its bounds by the sample variance."),
+    "m-ucb": Listed(MUcb),
+    "b-greedy": Listed(BGreedy),
+    "bts": Listed(Bts),
+    "kind-greedy": Listed(KindGreedy),
+    "fixed-option": Listed(FixedOption),
+    "random-option": Listed(RandomOption),
+    "oracle": Listed(Oracle),
+    "optimum": Listed(Optimum),
+}
+
+
+def make(text: str, told: Known) -> Policy:
+    """A policy from `name` or `package.module:Class`, with `,parameter=value` after it; told what it must know.
+
+    >>> from worthwhile.problem import two_kinds
+    >>> make("dol-rm,noise=2", known(two_kinds(), 1000)).noise
+    2.0
+    """
+    name, *settings = text.split(",")
+    listed = find(name)
+    truth = told._asdict()
+    required = [field for field in listed.type._fields if field not in listed.type._field_defaults]
+    given = {field: truth[field] for field in required if field in truth} | dict(listed.preset)
+    for setting in settings:
+        parameter, found, value = setting.partition("=")
+        if not found:
+            raise BadParameter(f"policy {text!r}: {setting!r} is not parameter=value")
+        given[parameter] = convert(name, listed.type, parameter, value, told.options)
+    missing = [field for field in required if field not in given]
+    if missing:
+        raise BadParameter(f"policy {text!r} needs {missing[0]}; write {name},{missing[0]}=value")
+    policy: Policy = listed.type(**given)
+    check_parameters(policy)
+    return policy
+
+
+def find(name: str) -> Listed:
+    """The policy of a name on the list, or the class at an import path."""
+    if ":" not in name:
+        if name not in LIST:
+            hint = did_you_mean(name, LIST)
+            raise UnknownPolicy(f"no policy {name!r}; {hint} (your own: package.module:Class)")
+        return LIST[name]
+    from importlib import import_module
+
+    module, _, attribute = name.partition(":")
+    try:
+        imported = import_module(module)
+    except Exception as reason:  # whatever a module of the user's own may raise
+        raise UnknownPolicy(
+            f"policy {name!r}: cannot import {module!r} ({type(reason).__name__}: {reason})"
+        ) from reason
+    if not hasattr(imported, attribute):
+        raise UnknownPolicy(f"policy {name!r}: {module!r} has no {attribute!r}")
+    found = getattr(imported, attribute)
+    if not (isinstance(found, type) and hasattr(found, "_fields")):
+        raise UnknownPolicy(f"policy {name!r} is not a policy: it must be a NamedTuple class with {', '.join(METHODS)}")
+    for method in METHODS:
+        if not callable(getattr(found, method, None)):
+            raise UnknownPolicy(f"policy {name!r} is not a policy: it has no method {method}")
+    return Listed(found)
+
+
+def convert(name: str, policy: Any, parameter: str, text: str, options: tuple[str, ...]) -> Any:
+    """A parameter's value from text, by the type of the policy's field."""
+    if parameter not in policy._fields:
+        hint = did_you_mean(parameter, policy._fields) if policy._fields else "it has none"
+        raise BadParameter(f"policy {name!r} has no parameter {parameter!r}; {hint}")
+    if parameter == "option":
+        if text not in options:
+            raise BadParameter(f"policy {name!r}: no option {text!r} here; {did_you_mean(text, options)}")
+        return options.index(text)
+    kind = get_type_hints(policy)[parameter]
+    try:
+        return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+    except (KeyError, TypeError, ValueError):
+        wanted = {bool: "true or false", int: "a whole number"}.get(kind, "a number")
+        raise BadParameter(f"policy {name!r}: {parameter} = {text!r}; it must be {wanted}") from None
+
+
+__all__ = ["DEFAULT", "LIST", "METHODS", "Known", "Listed", "Policy", "check_parameters", "find", "known", "make"]
