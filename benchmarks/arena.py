@@ -76,7 +76,7 @@ def measure(row: Row, policies: Sequence[str], tasks: int, runs: int) -> Measure
             world, asked, tasks=tasks, runs=count, seed=number, delay=row.delay, marks=[], threads=1, progress=False
         )
         with np.errstate(invalid="ignore"):
-            loss = 100.0 * (1.0 - result.measure("expected_ratio")[:, :, -1] / result.best.ratio)
+            loss = 100.0 * result.measure("loss")[:, :, -1]
         return loss, result.measure("regret")[:, :, -1]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:

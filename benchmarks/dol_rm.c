@@ -13,7 +13,7 @@ typedef struct {
 } Arm;
 
 typedef struct {
-    double horizon, reward_max, cost_min, ratio_min, ratio_max;
+    double horizon, reward_max, cost_min, price_min, price_max;
     int64_t anytime;
 } Policy;
 
@@ -29,7 +29,7 @@ void play(const Policy *policy, int64_t width, const uint32_t *options, const in
           Arm *arms, Progress *progress, const uint32_t *kinds, const double *latent, int64_t count, double *totals)
 {
     const double reward_max = policy->reward_max, cost_min = policy->cost_min;
-    const double ratio_min = policy->ratio_min, ratio_max = policy->ratio_max;
+    const double price_min = policy->price_min, price_max = policy->price_max;
     const double log_horizon = log(policy->horizon);
     const double fixed_step = 1.0 / (cost_min * sqrt(policy->horizon));
     const int64_t anytime = policy->anytime;
@@ -66,7 +66,7 @@ void play(const Policy *policy, int64_t width, const uint32_t *options, const in
 
         tasks += 1.0;
         const double step = anytime ? 1.0 / (cost_min * (tasks + 1.0)) : fixed_step;
-        ratio = at_most(ratio_max, at_least(ratio_min, ratio + step * (best_reward - ratio * best_cost)));
+        ratio = at_most(price_max, at_least(price_min, ratio + step * (best_reward - ratio * best_cost)));
 
         Arm *pulled = &arms[best];
         const double before = pulled->pulls;

@@ -31,11 +31,11 @@ class Tasks(NamedTuple):
 def dol_rm(policy: DolRm, table: Table, blocks: Sequence[Tasks]) -> Iterator[tuple[list[float], float]]:
     """DOL-RM with the simulator's accounting: the totals and the ratio after each block."""
     reward_max, cost_min = policy.reward_max, policy.cost_min
-    ratio_min, ratio_max = policy.ratio_min, policy.ratio_max
+    price_min, price_max = policy.price_min, policy.price_max
     log_horizon, sqrt = math.log(policy.horizon), math.sqrt
     fixed_step = 1.0 / (cost_min * sqrt(policy.horizon))
     pulls, mean_reward, mean_cost = ([[0.0] * len(row) for row in table.reward] for _ in range(3))
-    ratio, count = ratio_min, 0.0
+    ratio, count = price_min, 0.0
     totals = [0.0] * 7
     for block in blocks:
         reward_sum = cost_sum = expected_reward = expected_cost = regret = estimated_reward = estimated_cost = 0.0
@@ -56,7 +56,7 @@ def dol_rm(policy: DolRm, table: Table, blocks: Sequence[Tasks]) -> Iterator[tup
             cost = table.cost[kind][best] + cost_noise
             count += 1.0
             step = 1.0 / (cost_min * (count + 1.0)) if policy.anytime else fixed_step
-            ratio = min(ratio_max, max(ratio_min, ratio + step * (best_reward - ratio * best_cost)))
+            ratio = min(price_max, max(price_min, ratio + step * (best_reward - ratio * best_cost)))
             before = n[best]
             n[best] = after = before + 1.0
             rewards[best] = (rewards[best] * before + reward) / after

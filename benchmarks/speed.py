@@ -102,7 +102,7 @@ class InC:
 
     def __init__(self, here: Setting, policy: DolRm, library: ctypes.CDLL) -> None:
         problem, self.blocks, self.play_block = here.problem, here.blocks, library.play
-        self.ratio_min, self.shape = policy.ratio_min, here.shape
+        self.price_min, self.shape = policy.price_min, here.shape
         self.policy = np.array(policy[:5], dtype=float).tobytes() + int(policy.anytime).to_bytes(8, sys.byteorder)
         self.options = np.argsort(~problem.offered, axis=1, kind="stable").astype(np.uint32)
         self.offers = problem.offered.sum(axis=1).astype(np.int64)
@@ -110,7 +110,7 @@ class InC:
         self.truth = np.stack([problem.reward, problem.cost, here.best.gaps, *noise], axis=-1)
 
     def __call__(self) -> float:
-        self.arms, self.progress = np.zeros((*self.shape, 3)), np.array([0.0, self.ratio_min])
+        self.arms, self.progress = np.zeros((*self.shape, 3)), np.array([0.0, self.price_min])
         self.totals = np.zeros(len(TOTALS))
         return clocked(self.play)
 

@@ -35,7 +35,7 @@ def main(tasks: int = 3000) -> None:
             right = luck.random() < RIGHT[kind][str(task.option)]
             task.report(reward=float(right), cost=PRICE[str(task.option)])
         summary = scheduler.summary()
-    print(f"{summary.ratio:.4f} right answers per cent, review included; a cent is worth {summary.theta:.4f} answers")
+    print(f"{summary.ratio:.4f} right answers per cent, review included; a cent is worth {summary.price:.4f} answers")
     for kind in summary.kinds:
         best = max(kind.options, key=lambda one: one.pulls)
         print(f"{kind.kind}: mostly {best.option} ({best.share:.0%} of {kind.reports})")

@@ -21,14 +21,14 @@ class State(NamedTuple):
     arms: Arms  # pulls, mean_reward and mean_cost, each (kinds, options)
     total_reward: np.ndarray[Any, Any]  # (1,)
     total_cost: np.ndarray[Any, Any]
-    ratio: np.ndarray[Any, Any]  # `simulate` draws the curve of a field with this name
+    price: np.ndarray[Any, Any]  # `simulate` draws the curve of a field with this name
 
 
-def worth(arms: Arms, kind: int, option: int, ratio: float) -> float:
+def worth(arms: Arms, kind: int, option: int, price: float) -> float:
     """Reward − θ·cost; shared code is a module-level function, not a method."""
     if arms.pulls[kind, option] == 0.0:
         return math.inf
-    return arms.mean_reward[kind, option] - ratio * arms.mean_cost[kind, option]  # type: ignore[no-any-return]
+    return arms.mean_reward[kind, option] - price * arms.mean_cost[kind, option]  # type: ignore[no-any-return]
 
 
 class Curious(NamedTuple):
@@ -42,7 +42,7 @@ class Curious(NamedTuple):
     def choose(self, state: State, kind: int, options: Any, pending: Any, rng: Rng) -> Decision:
         chosen, best_score = options[0], -math.inf
         for option in options:
-            score = worth(state.arms, kind, option, state.ratio[0])
+            score = worth(state.arms, kind, option, state.price[0])
             if score > best_score:
                 chosen, best_score = option, score
         if uniform(rng, 0) < self.rate:
@@ -56,7 +56,7 @@ class Curious(NamedTuple):
         state.total_reward[0] += reward
         state.total_cost[0] += cost
         if state.total_cost[0] > 0.0:
-            state.ratio[0] = state.total_reward[0] / state.total_cost[0]
+            state.price[0] = state.total_reward[0] / state.total_cost[0]
         record(state.arms, kind, made.option, reward, cost)
 
     def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:

@@ -27,29 +27,29 @@ class Tasks(NamedTuple):
 
 
 def algorithm_1(
-    tasks: Tasks, T: int, r_max: float, c_min: float, theta_min: float, theta_max: float, anytime: bool, noise: float
+    tasks: Tasks, T: int, r_max: float, c_min: float, price_min: float, price_max: float, anytime: bool, noise: float
 ) -> tuple[list[int], list[float]]:
     """DOL-RM as printed: every decision, and θ after every task."""
     N = np.zeros(tasks.offered.shape)
     R_bar, C_bar = np.zeros_like(N), np.zeros_like(N)
-    theta = theta_min
-    decisions, thetas = [], []
+    price = price_min
+    decisions, prices = [], []
     for t, S in enumerate(tasks.kinds, 1):
         A = np.flatnonzero(tasks.offered[S])
         with np.errstate(divide="ignore"):  # no pulls: infinite width, so the bounds themselves
             width = noise * np.sqrt(math.log(T) / N[S, A])
         r_hat = np.minimum(r_max, R_bar[S, A] + width)  # (2)
         c_check = np.maximum(c_min, C_bar[S, A] - width)  # (3)
-        best = np.argmax(r_hat - theta * c_check)  # (7)
+        best = np.argmax(r_hat - price * c_check)  # (7)
         a = A[best]
         eta = 1.0 / (c_min * (t + 1)) if anytime else 1.0 / (c_min * np.sqrt(T))
-        theta = np.clip(theta + eta * (r_hat[best] - theta * c_check[best]), theta_min, theta_max)  # (8)
+        price = np.clip(price + eta * (r_hat[best] - price * c_check[best]), price_min, price_max)  # (8)
         R_bar[S, a] = (R_bar[S, a] * N[S, a] + tasks.reward[t - 1, a]) / (N[S, a] + 1)  # (5)
         C_bar[S, a] = (C_bar[S, a] * N[S, a] + tasks.cost[t - 1, a]) / (N[S, a] + 1)  # (6)
         N[S, a] += 1  # (4)
         decisions.append(int(a))
-        thetas.append(float(theta))
-    return decisions, thetas
+        prices.append(float(price))
+    return decisions, prices
 
 
 def every_policy(problem: Problem) -> list[tuple[float, tuple[int, ...]]]:

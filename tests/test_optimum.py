@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reference import every_policy
 from worthwhile.errors import BadParameter
-from worthwhile.optimum import bounds_of, ratio_of, solve, theorem_bound, value
+from worthwhile.optimum import bounds_of, loss, ratio_of, solve, theorem_bound, value
 from worthwhile.problem import Problem, seven_kinds, two_kinds
 
 amounts = st.floats(-5.0, 5.0)
@@ -88,22 +88,23 @@ def test_a_loss_looks_better_when_diluted_and_the_advice_says_so() -> None:
     assert "Shift the rewards so that doing nothing is worth 0" in best.advice[0]
 
 
-def test_loss_is_the_share_of_the_optimums_reward() -> None:
+def test_loss_is_the_missing_share_of_the_best_ratio() -> None:
     best = solve(two_kinds(0.8))
-    assert best.loss(26.0, 100.0) == pytest.approx(26.0 / (100 * 1.0 * 2.6))
+    assert loss(best.ratio, best.greedy_ratio) == pytest.approx(1 - 2.5 / 2.6)
+    assert loss(-0.2, -1.0) == pytest.approx(4.0)  # losing five times as much per cost is four times worse
 
 
 def test_bounds_hold_every_possible_ratio() -> None:
     assert bounds_of(seven_kinds()) == (1.0, 3.0, 1.0, 2.0, 0.5, 3.0)
     bounds = bounds_of(Problem.of({"x": (1.0, {"a": (-1.0, 0.5), "b": (-4.0, 2.0)})}))
-    assert (bounds.ratio_min, bounds.ratio_max) == (-8.0, -0.5)
+    assert (bounds.price_min, bounds.price_max) == (-8.0, -0.5)
 
 
 @given(problems())
 def test_the_optimal_ratio_lies_within_the_bounds(problem: Problem) -> None:
     bounds, best = bounds_of(problem), solve(problem)
     slack = 1e-9 * (1.0 + abs(best.ratio))
-    assert bounds.ratio_min - slack <= best.ratio <= bounds.ratio_max + slack
+    assert bounds.price_min - slack <= best.ratio <= bounds.price_max + slack
 
 
 def test_the_theorem_needs_a_horizon() -> None:

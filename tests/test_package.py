@@ -84,7 +84,7 @@ def test_what_is_built_works_in_a_clean_environment(form: str, tmp_path: Path) -
 def test_the_source_archive_has_what_a_contributor_needs(tmp_path: Path) -> None:
     with tarfile.open(build("sdist", tmp_path)) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"Makefile", "LICENSE", "README.md", "docs/index.md", "tests/test_docs.py", "pyproject.toml"} <= names
+    assert {"Makefile", "LICENSE", "README.md", "docs/index.md", "tests/docs/test_docs.py", "pyproject.toml"} <= names
     assert not any("__pycache__" in name or name.startswith((".venv", "results")) for name in names)
 
 

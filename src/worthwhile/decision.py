@@ -1,4 +1,4 @@
-"""DECISION MODULE: the option with the best reward − ratio·cost, and two ways to learn the ratio; Eq. (7)-(8)."""
+"""DECISION MODULE: the option with the best reward − price·cost, and two ways to learn the price θ; Eq. (7)-(8)."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ class Decision(NamedTuple):
 NOTHING = Decision(np.uint32(0xFFFFFFFF), 0.0, 0.0)  # type: ignore[arg-type]
 
 
-def most_promising(bounds: Bounds, arms: Arms, ratio: float, kind: int, options: Indices) -> Decision:
+def most_promising(bounds: Bounds, arms: Arms, price: float, kind: int, options: Indices) -> Decision:
     """The option with the largest r̂ − θ·č; the first of equals."""
     best, best_score = NOTHING, -math.inf
     for option in options:
         reward, cost = optimistic(bounds, arms, kind, option)
-        score = reward - ratio * cost  # Eq. (7)
+        score = reward - price * cost  # Eq. (7)
         if score > best_score:
             best, best_score = Decision(option, reward, cost), score
     return best
 
 
-def robbins_monro(ratio: float, step: float, reward: float, cost: float, low: float, high: float) -> float:
-    """One step towards the root of E[reward − ratio·cost], kept in [low, high]; Eq. (8)."""
-    return min(high, max(low, ratio + step * (reward - ratio * cost)))
+def robbins_monro(price: float, step: float, reward: float, cost: float, low: float, high: float) -> float:
+    """One step towards the root of E[reward − price·cost], kept in [low, high]; Eq. (8)."""
+    return min(high, max(low, price + step * (reward - price * cost)))
 
 
 class PlugIn(NamedTuple):
-    """The ratio as a fixed point over all kinds, kept up to date in O(options) per task.
+    """The price as a fixed point over all kinds, kept up to date in O(options) per task.
 
-    Each kind contributes (arrivals · reward, arrivals · cost) of its best option under the current ratio. A task
-    refreshes its own kind and one other in turn; the ratio is the quotient of the totals (Dinkelbach, step by step).
+    Each kind contributes (arrivals · reward, arrivals · cost) of its best option under the current price. A task
+    refreshes its own kind and one other in turn; the price is the quotient of the totals (Dinkelbach, step by step).
     """
 
-    ratio: Floats  # (1,)
+    price: Floats  # (1,)
     total_reward: Floats  # (1,)
     total_cost: Floats  # (1,)
     arrivals: Floats  # (kinds,)
@@ -58,7 +58,7 @@ class PlugIn(NamedTuple):
 
 
 def new_plug_in(kinds: int) -> PlugIn:
-    """No arrivals yet; the ratio is 0."""
+    """No arrivals yet; the price is 0."""
     one, each = np.zeros((3, 1)), np.zeros((3, kinds))
     count = np.zeros((2, 1), np.int64)
     return PlugIn(one[0], one[1], one[2], each[0], each[1], each[2], np.zeros(kinds, np.uint32), count[0], count[1])
@@ -99,6 +99,6 @@ def contribute(plug_in: PlugIn, kind: int, reward: float, cost: float) -> None:
 
 
 def settle(plug_in: PlugIn) -> None:
-    """The ratio of the totals; kept as it was while the total cost is not positive."""
+    """The price is the quotient of the totals; kept as it was while the total cost is not positive."""
     if plug_in.total_cost[0] > 0.0:
-        plug_in.ratio[0] = plug_in.total_reward[0] / plug_in.total_cost[0]
+        plug_in.price[0] = plug_in.total_reward[0] / plug_in.total_cost[0]

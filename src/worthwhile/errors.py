@@ -11,7 +11,7 @@ Error
 │   └── BadRequest        a request over HTTP that cannot be read
 ├── UnknownTask           no task of that number in this scheduler
 ├── AlreadyReported       a second report with other values
-├── AlreadyCancelled      a report for a task that was withdrawn
+├── AlreadyCancelled      a report for a task that was cancelled
 ├── StoreError            a store that cannot be reached, read or written
 │   └── UnknownScheduler  no scheduler of that name in the store
 ├── AccessDenied          no token, or one that is not known or was revoked
@@ -78,7 +78,7 @@ class AlreadyReported(Error):
 
 
 class AlreadyCancelled(Error):
-    """A report for a task that was withdrawn."""
+    """A report for a task that was cancelled."""
 
 
 class StoreError(Error):

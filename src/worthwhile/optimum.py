@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,10 +47,6 @@ class Optimum:
                 "Shift the rewards so that doing nothing is worth 0."
             )
         return words
-
-    def loss(self, regret: Floats | float, tasks: Floats | float) -> Floats | float:
-        """Pseudo-regret as a share of the optimum's whole reward, comparable across problems."""
-        return regret / (tasks * self.cost * abs(self.ratio))
 
 
 def value(problem: Problem, choice: Choice) -> tuple[float, float]:
@@ -126,6 +122,15 @@ def best_single(problem: Problem) -> tuple[int | None, float | None]:
     return best, values[best]
 
 
+def loss(best_ratio: Any, ratio: Any) -> Any:
+    """The share of the best ratio that is lost, 1 − ratio/best_ratio where rewards are positive; comparable anywhere.
+
+    >>> round(loss(2.6, 2.5), 4)
+    0.0385
+    """
+    return (best_ratio - ratio) / abs(best_ratio)
+
+
 def gap(best_ratio: float, rewards: Floats, costs: Floats) -> Floats:
     """The paper's Gap(T) = |θ* − E ΣR / E ΣC|, from sums of several runs (first axis)."""
     difference: Floats = best_ratio - rewards.mean(axis=0) / costs.mean(axis=0)
@@ -144,17 +149,17 @@ class Bounds(NamedTuple):
     reward_max: float
     cost_min: float
     cost_max: float
-    ratio_min: float
-    ratio_max: float
+    price_min: float
+    price_max: float
 
 
 def bounds_of(problem: Problem) -> Bounds:
     """r_min … c_max of all that is on offer; θ_min = r_min/c_max, θ_max = r_max/c_min where rewards are positive."""
     rewards, costs = problem.reward[problem.offered], problem.cost[problem.offered]
     r_min, r_max, c_min, c_max = (float(x) for x in (rewards.min(), rewards.max(), costs.min(), costs.max()))
-    ratio_min = r_min / (c_max if r_min >= 0.0 else c_min)
-    ratio_max = r_max / (c_min if r_max >= 0.0 else c_max)
-    return Bounds(r_min, r_max, c_min, c_max, ratio_min, ratio_max)
+    price_min = r_min / (c_max if r_min >= 0.0 else c_min)
+    price_max = r_max / (c_min if r_max >= 0.0 else c_max)
+    return Bounds(r_min, r_max, c_min, c_max, price_min, price_max)
 
 
 @dataclass(frozen=True)
@@ -172,16 +177,16 @@ def theorem_bound(problem: Problem, horizon: int) -> Bound:
     """An upper bound on Gap(T) and R(T) of DOL-RM with step 1/(c_min √T), for noise with σ ≤ ½."""
     if horizon < 2:
         raise BadParameter(f"horizon = {horizon}; the bound needs at least 2 tasks")
-    r_min, r_max, c_min, c_max, ratio_min, ratio_max = bounds_of(problem)
+    r_min, r_max, c_min, c_max, price_min, price_max = bounds_of(problem)
     if r_min < 0.0:
         raise BadParameter(f"a mean reward of {r_min:g}; the proof needs rewards of 0 or more (θ ≥ 0): shift them")
     pairs, root = int(problem.offered.sum()), math.sqrt(horizon)
     width = 4.0 * math.sqrt(pairs * horizon * math.log(horizon))  # B ≥ Σ(r̂−r), Σ(c−č)
-    price = 1.0 + ratio_max
-    learning_error = price * width / (horizon * c_min)
-    drift = 0.5 * max(r_max - ratio_min * c_min, ratio_max * c_max - r_min) ** 2  # b
-    span = ratio_max - ratio_min
-    ratio_error = root * (span**2 / 4.0 + drift / (2.0 * c_min**2)) + span * price * width / (2.0 * c_min)
+    weight = 1.0 + price_max
+    learning_error = weight * width / (horizon * c_min)
+    drift = 0.5 * max(r_max - price_min * c_min, price_max * c_max - r_min) ** 2  # b
+    span = price_max - price_min
+    ratio_error = root * (span**2 / 4.0 + drift / (2.0 * c_min**2)) + span * weight * width / (2.0 * c_min)
     robbins_monro_gap = max(
         learning_error, (c_max - c_min) / (horizon * c_min) * math.sqrt(2.0 * horizon * ratio_error)
     )

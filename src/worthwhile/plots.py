@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.errors import BadParameter, MissingExtra
+from worthwhile.optimum import loss
 from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
 from worthwhile.tables import replace_file
 
 FORMATS = (".png", ".svg")
-MEASURES = {"loss": "share of the optimum lost so far", "ratio": "reward per cost so far"}
+MEASURES = {"loss": "share of the best ratio lost so far", "ratio": "reward per cost so far"}
 SIZE, DOTS_PER_INCH = (8.0, 5.0), 200
 THICK, THIN = 1.8, 1.0
 INK, FAINT, GRID = "#222222", "#808080", "#EAEAEA"
@@ -132,8 +133,7 @@ def references(results: Results, measure: str) -> dict[str, float]:
     problem, best = results.problem, results.best
     level, greedy = best.ratio, best.greedy_ratio
     if measure == "loss":
-        missed = float(problem.arrival @ best.gaps[np.arange(len(problem.kinds)), best.greedy])
-        level, greedy = 0.0, 100.0 * float(best.loss(missed, 1.0))
+        level, greedy = 0.0, 100.0 * loss(best.ratio, best.greedy_ratio)
     optimum = f"optimum θ* = {best.ratio:#.4g} {problem.ratio_unit}".rstrip()
     return {optimum: level, f"per-kind greedy  {shown(greedy, measure)}": greedy}
 

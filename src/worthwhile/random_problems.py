@@ -37,9 +37,9 @@ def dollars(rng: np.random.Generator) -> Offers:
     base = rng.uniform(0.2, 0.8)
     offers = {}
     for name in option_names(rng):
-        quality, price = rng.uniform(), 1e-3 * 10.0 ** rng.uniform(-1.0, 1.5)
-        chance = base * (0.5 + 0.5 * quality) + 0.05 * math.log10(price / 1e-4)
-        offers[name] = (min(0.98, chance), price + 0.002)
+        quality, call_price = rng.uniform(), 1e-3 * 10.0 ** rng.uniform(-1.0, 1.5)
+        chance = base * (0.5 + 0.5 * quality) + 0.05 * math.log10(call_price / 1e-4)
+        offers[name] = (min(0.98, chance), call_price + 0.002)
     return offers
 
 

@@ -1,4 +1,4 @@
-"""Coins of randomised policies: each draw is a function of (key, task, number of the draw), nothing is stored.
+"""Random draws of policies: each is a function of (seed key, task, number of the draw), nothing is stored.
 
 Any process can therefore repeat any decision. The generator is Philox2x32-10 (Salmon et al., 2011) in masked 32-bit
 arithmetic: plain Python integers and wrapping 64-bit machine words give the same bits.
@@ -20,9 +20,9 @@ UNIT_53 = 2.0**-53
 
 
 class Rng(NamedTuple):
-    """Whose coins: the run's or scheduler's key (32 bits) and the task's number (48 bits)."""
+    """Whose draws: the run's or scheduler's seed key (32 bits) and the task's number (48 bits)."""
 
-    key: int
+    seed_key: int
     task: int
 
 
@@ -31,7 +31,7 @@ def bits(rng: Rng, draw: int) -> tuple[int, int]:
     task = int(rng.task)  # NumPy's integers would overflow in the product
     left = task & MASK
     right = ((task >> 32) * DRAWS_PER_TASK + int(draw)) & MASK
-    key = int(rng.key) & MASK
+    key = int(rng.seed_key) & MASK
     for _ in range(10):
         product = MULTIPLIER * left
         left, right = ((product >> 32) & MASK) ^ key ^ right, product & MASK

@@ -120,7 +120,6 @@ def remembering(states: type) -> type:
     return type(states.__name__, (states,), {})
 
 
-def ratio_in(state: tuple[Any, ...]) -> float:
-    """The policy's current ratio θ, NaN if it keeps none."""
-    holder = getattr(state, "plug_in", state)
-    return float(holder.ratio[0]) if hasattr(holder, "ratio") else float("nan")
+def price_in(state: tuple[Any, ...]) -> Any:
+    """The array (1,) with the policy's price θ: the one that is called `price`, wherever it is; None without one."""
+    return next((array for name, array in arrays(state) if name.rpartition(".")[2] == "price"), None)

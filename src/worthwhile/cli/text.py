@@ -11,7 +11,7 @@ import numpy as np
 
 from worthwhile.formatting import amount, digits, number, percent, rounded, shown, table, titled
 from worthwhile.live.explain import Explanation, Judgement, Summary, TaskLine
-from worthwhile.optimum import Choice, Optimum, bounds_of, gap, solve, theorem_bound
+from worthwhile.optimum import Optimum, bounds_of, gap, loss, solve, theorem_bound
 from worthwhile.policies.base import Known
 from worthwhile.policies.registry import DEFAULT, LIST, Listed
 from worthwhile.problem import Problem
@@ -66,24 +66,17 @@ def kind_facts(problem: Problem, best: Optimum, row: int) -> Facts:
 
 
 def rules(problem: Problem, best: Optimum) -> dict[str, Facts]:
-    """What one would do without learning a price, and the share of the optimum that it loses."""
-    offered = problem.offered
-    cheapest = np.argmin(np.where(offered, problem.cost, np.inf), axis=1)
-    found = {
-        "per-kind greedy": rule(problem, best, best.greedy, best.greedy_ratio),
-        "cheapest option": rule(problem, best, cheapest, best.cheapest_ratio),
+    """What one would do without learning a price: its long-run reward per cost, and the share of θ* that it loses."""
+    ratios = {"per-kind greedy": best.greedy_ratio, "cheapest option": best.cheapest_ratio}
+    if best.single_ratio is not None:
+        ratios["best single option"] = best.single_ratio
+    facts: dict[str, Facts] = {
+        name: {"ratio": ratio, "loss": loss(best.ratio, ratio) if best.ratio else math.nan}
+        for name, ratio in ratios.items()
     }
-    if best.single is not None and best.single_ratio is not None:
-        single = np.where(offered[:, best.single], best.single, np.argmax(offered, axis=1))
-        name = {"option": problem.options[best.single]}
-        found["best single option"] = name | rule(problem, best, single, best.single_ratio)
-    return found
-
-
-def rule(problem: Problem, best: Optimum, choice: Choice, ratio: float) -> Facts:
-    """A rule's long-run reward per cost, and the share of the optimum that it loses."""
-    regret = float(problem.arrival @ best.gaps[np.arange(len(problem.kinds)), choice])
-    return {"ratio": ratio, "loss": float(best.loss(regret, 1.0)) if best.ratio else math.nan}
+    if best.single is not None:
+        facts["best single option"]["option"] = problem.options[best.single]
+    return facts
 
 
 def bound_text(bound: Facts | None) -> str:
@@ -178,7 +171,7 @@ def results_text(facts: Facts) -> str:
             f"\noptimum θ* = {amount(facts['best_ratio'], unit['ratio'])}; "
             f"per-kind greedy {digits(greedy['ratio'])} (loses {percent(greedy['loss'])})",
             "expected ratio: of the chosen options' means (luck of arrivals included); ratio: of what was drawn; "
-            "lost: regret as a share of the optimum's reward; ±: standard error",
+            "lost: the share of θ* that is missing, 1 − ratio/θ* without the luck of arrivals; ±: standard error",
             *(f"Advice: {words}" for words in facts["advice"]),
         ]
     )
@@ -246,7 +239,7 @@ def status_text(found: Summary) -> str:
         f"{found.scheduler}: {found.policy}" + (f", overhead {found.overhead:g}" if found.overhead else ""),
         f"{found.tasks:,} tasks, {found.reports:,} reported, {found.running:,} running",
         f"reward / cost = {number(found.ratio)}  (Σ {digits(found.reward)} / {digits(found.cost)})"
-        f"   θ = {number(found.theta)}",
+        f"   θ = {number(found.price)}",
     ]
     rows = [
         [kind.kind if place == 0 else "", shown(one.option) + " (retired)" * one.retired, str(one.pulls),
@@ -280,7 +273,7 @@ def explain_text(found: Explanation) -> str:
     feedback = f", reward {number(found.reward)}, cost {number(found.cost)}" if found.state == "reported" else ""
     head = [
         f"task {found.task} of kind {found.kind!r} got option {shown(found.option)}: {found.why}",
-        f"policy {found.policy}, θ = {number(found.theta)}, after {found.seen:,} reports; now {found.state}{feedback}",
+        f"policy {found.policy}, θ = {number(found.price)}, after {found.seen:,} reports; now {found.state}{feedback}",
     ]
     rows = [
         ["→" if one.chosen else "", shown(one.option), str(one.pulls), str(one.running), *estimates(one)]

@@ -69,7 +69,7 @@ class View:
         if not found.reports:
             return ["starting …"]
         failed = [f"{self.failed} failed"] if self.failed else []
-        return [f"reward/cost {number(found.ratio)}", f"price θ {number(found.theta)}", *failed]
+        return [f"reward/cost {number(found.ratio)}", f"price θ {number(found.price)}", *failed]
 
 
 def shares(kinds: list[KindSummary], columns: int) -> list[str]:

@@ -20,6 +20,7 @@ from worthwhile.experiments.comparing import (
     simulate_each,
 )
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
+from worthwhile.optimum import loss
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem, two_kinds
 from worthwhile.random_problems import random_problem
@@ -81,11 +82,13 @@ def turned(problem: Problem) -> Problem:
 
 def rolling_losses(results: Sequence[Results]) -> Floats:
     """(samples, policies, windows): what was lost within each window, in % of the optimum there."""
-    regret = np.concatenate([one.measure("regret") for one in results])
-    optimum = np.concatenate([np.repeat(one.optimum[None], len(one.runs), axis=0) for one in results])
-    lost, earned = np.diff(regret, axis=2, prepend=0.0), np.diff(optimum, axis=1, prepend=0.0)
-    shares: Floats = 100.0 * lost / earned[:, None]
-    return shares
+    losses = []
+    for result in results:
+        regret, cost = (np.diff(result.measure(name), prepend=0.0) for name in ("regret", "expected_cost"))
+        reward_best, cost_best = np.diff(result.optimum, axis=0, prepend=0.0).T
+        best = reward_best / cost_best
+        losses.append(loss(best, best - regret / cost))
+    return 100.0 * np.concatenate(losses)
 
 
 def rolling_table(rolling: Mapping[str, Floats], ends: Any) -> Columns:

@@ -39,7 +39,7 @@ def run(scale: Scale) -> Outcome:
         words=words(tasks, runs, len(train)),
         data={"delays": settings_table(settings)},
         figures={"delays": draw(settings)},
-        claims=[*(price(settings, world) for world in WORLDS), default_claim(settings, "Late feedback")],
+        claims=[*(delay_claim(settings, world) for world in WORLDS), default_claim(settings, "Late feedback")],
     )
 
 
@@ -73,7 +73,7 @@ def draw(settings: Sequence[Setting]) -> Any:
     return figure
 
 
-def price(settings: Sequence[Setting], world: str) -> Claim:
+def delay_claim(settings: Sequence[Setting], world: str) -> Claim:
     """What the longest fixed delay adds to everybody's loss."""
     here = of(settings, world, FIXED)
     changes = [

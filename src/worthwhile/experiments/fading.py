@@ -45,7 +45,7 @@ def run(scale: Scale) -> Outcome:
         words=words(tasks, problems),
         data={"fading": trade_off(found), "fading-rolling": rolling_table(found, tasks)},
         figures={"fading": draw(found, tasks)},
-        claims=[price(found), speed(found)],
+        claims=[fading_claim(found), speed(found)],
     )
 
 
@@ -115,7 +115,7 @@ def draw(found: list[Faded], tasks: int) -> Any:
     return figure
 
 
-def price(found: list[Faded]) -> Claim:
+def fading_claim(found: list[Faded]) -> Claim:
     """What forgetting costs when nothing changes."""
     words = [f"half-life {one.label} {plus_minus(*mean_and_error(one.steady))} %" for one in found]
     return Claim("Loss when nothing changes: fading makes it grow in proportion to the tasks", OURS, "; ".join(words))

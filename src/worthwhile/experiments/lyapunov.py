@@ -15,8 +15,8 @@ from worthwhile.state import Floats
 
 def drift_constant(problem: Problem) -> float:
     """b ≥ ½E(r̂ − θč)²."""
-    r_min, r_max, c_min, c_max, ratio_min, ratio_max = bounds_of(problem)
-    return 0.5 * max(r_max - ratio_min * c_min, ratio_max * c_max - r_min) ** 2
+    r_min, r_max, c_min, c_max, price_min, price_max = bounds_of(problem)
+    return 0.5 * max(r_max - price_min * c_min, price_max * c_max - r_min) ** 2
 
 
 def optimism(results: Results, policy: str) -> Floats:

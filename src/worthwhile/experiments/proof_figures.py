@@ -42,7 +42,7 @@ def draw_drift(rows: Sequence[Term], drift: Columns) -> Any:
     return figure
 
 
-def draw_theta(longest: Mapping[str, Results]) -> Any:
+def draw_price(longest: Mapping[str, Results]) -> Any:
     """Mean and spread of θ over runs."""
     figure, axes = panels(list(longest), "tasks", "ratio θ")
     for one, results in zip(axes, longest.values(), strict=True):

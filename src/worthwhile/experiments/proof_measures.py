@@ -41,8 +41,8 @@ def times(results: Results) -> Floats:
 
 def ratios(results: Results, policy: str) -> Floats:
     """(runs, times): θ, which starts at θ_min."""
-    theta = results.measure("theta")[:, results.policies.index(policy)]
-    return np.concatenate([np.full((len(theta), 1), bounds_of(results.problem).ratio_min), theta], axis=-1)
+    price = results.measure("price")[:, results.policies.index(policy)]
+    return np.concatenate([np.full((len(price), 1), bounds_of(results.problem).price_min), price], axis=-1)
 
 
 def mean_and_spread(values: Floats) -> tuple[Floats, Floats]:
@@ -100,11 +100,11 @@ def statistics(results: Results) -> dict[str, Statistic]:
 
 def bounds(problem: Problem, tasks: int) -> dict[str, float]:
     """The explicit bound of each quantity, with the corrected constants."""
-    whole, ratio_max = theorem_bound(problem, tasks), bounds_of(problem).ratio_max
+    whole, price_max = theorem_bound(problem, tasks), bounds_of(problem).price_max
     return {
         "gap": whole.gap,
-        "epsilon": whole.learning_error / (1.0 + ratio_max),
-        "kappa": whole.learning_error * ratio_max / (1.0 + ratio_max),
+        "epsilon": whole.learning_error / (1.0 + price_max),
+        "kappa": whole.learning_error * price_max / (1.0 + price_max),
         "learning_error": whole.learning_error,
         "robbins_monro_gap": whole.robbins_monro_gap,
         "distance_sum": math.sqrt(2.0 * tasks * whole.ratio_error),

@@ -11,7 +11,7 @@ from worthwhile.experiments.base import Columns, Outcome, Scale
 from worthwhile.experiments.growth import Power, fitted_power
 from worthwhile.experiments.lyapunov import drift_table
 from worthwhile.experiments.proof_claims import convergence, lemma, lemma_3, lemma_4
-from worthwhile.experiments.proof_figures import draw_drift, draw_errors, draw_theta
+from worthwhile.experiments.proof_figures import draw_drift, draw_errors, draw_price
 from worthwhile.experiments.proof_measures import (
     ORDERS,
     Term,
@@ -48,12 +48,12 @@ def run(scale: Scale) -> Outcome:
             "proof-terms": dict(zip(Term._fields, zip(*rows, strict=True), strict=True)),
             "proof-powers": power_table(powers, settling),
             "proof-drift": drift,
-            "proof-theta": theta_table(longest),
+            "proof-price": price_table(longest),
         },
         figures={
             "proof-terms": draw_errors(rows),
             "proof-drift": draw_drift(rows, drift),
-            "proof-theta": draw_theta(longest),
+            "proof-price": draw_price(longest),
         },
         claims=[
             lemma(1, "the double-optimistic learning error is O(T^−½)", "learning_error", rows, powers),
@@ -90,7 +90,7 @@ def power_table(powers: Mapping[str, Power], settling: Mapping[str, Power]) -> C
     return dict(zip(names, zip(*rows, *more, strict=True), strict=True))
 
 
-def theta_table(longest: Mapping[str, Results]) -> Columns:
+def price_table(longest: Mapping[str, Results]) -> Columns:
     """Mean and spread of θ over runs: one row per problem, policy and mark."""
     rows = [
         (problem, policy, int(task), float(mean), float(spread), results.best.ratio)
@@ -98,7 +98,7 @@ def theta_table(longest: Mapping[str, Results]) -> Columns:
         for policy in POLICIES
         for task, mean, spread in zip(times(results), *mean_and_spread(ratios(results, policy)), strict=True)
     ]
-    names = ("problem", "policy", "tasks", "theta", "theta_spread", "best_ratio")
+    names = ("problem", "policy", "tasks", "price", "price_spread", "best_ratio")
     return dict(zip(names, zip(*rows, strict=True), strict=True))
 
 

@@ -72,9 +72,9 @@ def told(problem: Problem, tasks: int, belief: str, factor: float) -> str:
     reward_max = truth.reward_max * (factor if belief == "r_max" else 1.0)
     cost_min = truth.cost_min * (factor if belief == "c_min" else 1.0)
     horizon = round(tasks * (factor if belief == "horizon" else 1.0))
-    ratio_max = reward_max / cost_min
+    price_max = reward_max / cost_min
     given = {"horizon": horizon, "reward_max": reward_max, "cost_min": cost_min}
-    given |= {"ratio_min": min(truth.ratio_min, ratio_max), "ratio_max": ratio_max}
+    given |= {"price_min": min(truth.price_min, price_max), "price_max": price_max}
     return ",".join([PAPER, *(f"{name}={value!r}" for name, value in given.items())])
 
 

@@ -1,4 +1,4 @@
-"""One transaction's work: decisions, reports, observations and withdrawals, on rows read and written together."""
+"""One transaction's work: decisions, reports, observations and cancellations, on rows read and written together."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class Batch:
             raise broken(fold, f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
         option = int(option)
         row = task_row((
-            task, offer.kind, option, offer.text, pending, reward, cost, fold.ratios[0], fold.position, fold.number,
+            task, offer.kind, option, offer.text, pending, reward, cost, fold.prices[0], fold.position, fold.number,
             key, now, now + lease, replica.settings.overhead, None, None, None, 0,
         ))  # fmt: skip
         running[option] = running.get(option, 0) + 1

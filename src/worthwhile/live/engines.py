@@ -56,11 +56,11 @@ class Engine(Protocol):
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None: ...
 
 
-def engine_of(name: str, policy: Policy, key: int) -> Engine:
+def engine_of(name: str, policy: Policy, seed_key: int) -> Engine:
     """The engine of that name."""
     if name not in ENGINES:
         raise BadParameter(f"engine = {name!r}; it must be one of {', '.join(ENGINES)}")
-    return Compiled(policy, key) if name == "compiled" else Interpreted(policy, key)
+    return Compiled(policy, seed_key) if name == "compiled" else Interpreted(policy, seed_key)
 
 
 def views(state: Any) -> Any:
@@ -76,8 +76,8 @@ def offer_of(kind: int, numbers: list[int]) -> Offer:
 class Interpreted:
     """The methods as they are. A policy that does more with an array than index it gets the arrays themselves."""
 
-    def __init__(self, policy: Policy, key: int) -> None:
-        self.policy, self.key, self.plain = policy, key, False
+    def __init__(self, policy: Policy, seed_key: int) -> None:
+        self.policy, self.seed_key, self.plain = policy, seed_key, False
         try:
             self.bind(blank(policy))
             try_all(self)
@@ -99,7 +99,7 @@ class Interpreted:
                 pending[option] = count
         if self.plain:
             options, pending = offer.array, np.asarray(pending)
-        return self.policy.choose(self.remembering, offer.kind, options, pending, Rng(self.key, task))
+        return self.policy.choose(self.remembering, offer.kind, options, pending, Rng(self.seed_key, task))
 
     def judge(self, kind: int, option: int) -> Judged:
         return self.policy.judge(self.state, kind, option)
@@ -116,20 +116,20 @@ class Interpreted:
     ) -> None:
         self.memory.clear()
         made = Decision(option, reward_estimate, cost_estimate)
-        self.policy.learn(self.state, kind, made, reward, cost, Rng(self.key, task))
+        self.policy.learn(self.state, kind, made, reward, cost, Rng(self.seed_key, task))
         count_report(self.totals, kind, option, reward, cost)
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
         self.memory.clear()
-        self.policy.observe(self.state, kind, option, reward, cost, Rng(self.key, task))
+        self.policy.observe(self.state, kind, option, reward, cost, Rng(self.seed_key, task))
         count_observation(self.totals, kind, option)
 
 
 class Compiled:
     """The methods as machine code, called past numba's check of the arguments' types: they are always the same."""
 
-    def __init__(self, policy: Policy, key: int) -> None:
-        self.policy, self.key = policy, key
+    def __init__(self, policy: Policy, seed_key: int) -> None:
+        self.policy, self.seed_key = policy, seed_key
         self.holder: Any = None
         methods = {name: getattr(type(policy), name) for name in ("choose", "judge", "learn", "observe")}
         parts = {f"policy_{name}": method for name, method in methods.items()}
@@ -163,7 +163,7 @@ class Compiled:
             pending = pending.copy()
             for option, count in running.items():
                 pending[option] = count
-        made: Judged = self.choosing(self.holder, offer.kind, offer.array, pending, self.key, task)
+        made: Judged = self.choosing(self.holder, offer.kind, offer.array, pending, self.seed_key, task)
         return made
 
     def judge(self, kind: int, option: int) -> Judged:
@@ -180,10 +180,10 @@ class Compiled:
         cost: float,
         task: int,
     ) -> None:
-        self.learning(self.holder, kind, option, reward_estimate, cost_estimate, reward, cost, self.key, task)
+        self.learning(self.holder, kind, option, reward_estimate, cost_estimate, reward, cost, self.seed_key, task)
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
-        self.observing(self.holder, kind, option, reward, cost, self.key, task)
+        self.observing(self.holder, kind, option, reward, cost, self.seed_key, task)
 
 
 def entry_point(function: Any, arguments: tuple[Any, ...]) -> Any:
@@ -228,8 +228,8 @@ def policy_observe(policy: Any, state: Any, kind: int, option: int, reward: floa
     raise NotImplementedError
 
 
-def choose_one(holder: Any, kind: int, options: Indices, pending: Indices, key: int, task: int) -> Judged:
-    made = policy_choose(holder.policy, holder.state, kind, options, pending, Rng(key, task))
+def choose_one(holder: Any, kind: int, options: Indices, pending: Indices, seed_key: int, task: int) -> Judged:
+    made = policy_choose(holder.policy, holder.state, kind, options, pending, Rng(seed_key, task))
     return made.option, made.reward_estimate, made.cost_estimate
 
 
@@ -240,13 +240,13 @@ def judge_one(holder: Any, kind: int, option: int) -> Judged:
 
 def learn_one(
     holder: Any, kind: int, option: int, reward_estimate: float, cost_estimate: float,
-    reward: float, cost: float, key: int, task: int,
+    reward: float, cost: float, seed_key: int, task: int,
 ) -> None:  # fmt: skip
     made = Decision(option, reward_estimate, cost_estimate)
-    policy_learn(holder.policy, holder.state, kind, made, reward, cost, Rng(key, task))
+    policy_learn(holder.policy, holder.state, kind, made, reward, cost, Rng(seed_key, task))
     count_report(holder.totals, kind, option, reward, cost)
 
 
-def observe_one(holder: Any, kind: int, option: int, reward: float, cost: float, key: int, task: int) -> None:
-    policy_observe(holder.policy, holder.state, kind, option, reward, cost, Rng(key, task))
+def observe_one(holder: Any, kind: int, option: int, reward: float, cost: float, seed_key: int, task: int) -> None:
+    policy_observe(holder.policy, holder.state, kind, option, reward, cost, Rng(seed_key, task))
     count_observation(holder.totals, kind, option)

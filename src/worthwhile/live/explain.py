@@ -57,7 +57,7 @@ class SchedulerTotals:
     reward: float
     cost: float
     ratio: float | None
-    theta: float | None
+    price: float | None
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Explanation:
     option: Option
     why: str
     policy: str
-    theta: float | None
+    price: float | None
     seen: int
     options: list[Judgement]
     repeated: bool | None
@@ -124,7 +124,7 @@ def state_of(row: TaskRow, now: float) -> str:
         return "reported"
     if row.cancelled:
         return "cancelled"
-    return "running" if row.lease_end > now else "overdue"
+    return "running" if row.lease_end > now else "expired"
 
 
 def summary(name: str, batch: Batch) -> Summary:
@@ -149,7 +149,7 @@ def summary(name: str, batch: Batch) -> Summary:
         reward,
         cost,
         quotient(reward, cost),
-        fold.ratio,
+        fold.price,
         [kind_summary(replica, kind, running, expired) for kind in kinds],
         fold.bad,
         list(fold.set_aside),
@@ -189,7 +189,7 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
         replica.option(row.option),
         "it was recorded elsewhere, and imported" if fold is None else reason(row, judged),
         "none" if fold is None else policy_words(replica.policies.texts[row.policy]),
-        row.ratio,
+        row.price,
         row.seen,
         judged,
         None if fold is None else repeats(row, fold),
@@ -210,7 +210,7 @@ def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
         reward, cost = map(float, fold.engine.judge(row.kind, option)[1:])
         if option == row.option:
             reward, cost = row.reward_estimate, row.cost_estimate
-        score = None if row.ratio is None else reward - row.ratio * cost
+        score = None if row.price is None else reward - row.price * cost
         pulls, chosen = int(fold.state.totals.pulls[row.kind, option]), option == row.option
         judged.append(Judgement(replica.option(option), pulls, running, reward, cost, score, chosen))
     return judged
@@ -223,11 +223,11 @@ def reason(row: TaskRow, judged: list[Judgement]) -> str:
         return "it was the only option on offer"
     if chosen.pulls == 0:
         return "it had not been tried with this kind"
-    if chosen.score is None or row.ratio is None:
+    if chosen.score is None or row.price is None:
         return "the policy's rule, which knows no price θ, took it"
     best = max((one for one in judged if one.pulls > 0), key=lambda one: one.score or 0.0)
     if chosen.score >= (best.score or 0.0):
-        return f"its score, reward − θ·cost with θ = {row.ratio:g}, was the best of those tried"
+        return f"its score, reward − θ·cost with θ = {row.price:g}, was the best of those tried"
     behind = (best.score or 0.0) - chosen.score
     return f"to learn more: its score was {behind:.3g} below that of {best.option!r}, after only {chosen.pulls} reports"
 

@@ -29,9 +29,9 @@ class SetAside(NamedTuple):
 class Fold:
     """What one policy makes of the log, up to entry `position`."""
 
-    def __init__(self, policy: Policy, number: int, key: int, engine: str) -> None:
+    def __init__(self, policy: Policy, number: int, seed_key: int, engine: str) -> None:
         self.policy, self.number = policy, number
-        self.engine = engine_of(engine, policy, key)
+        self.engine = engine_of(engine, policy, seed_key)
         self.position, self.bad = 0, 0
         self.set_aside: list[SetAside] = []
         self.kinds = self.options = 0  # known by name
@@ -45,14 +45,14 @@ class Fold:
     def put(self, state: Folded) -> None:
         self.state = state
         self.engine.bind(state)
-        holder = getattr(state.learned, "plug_in", state.learned)
-        self.ratios: Any = memoryview(holder.ratio) if hasattr(holder, "ratio") else (None,)
+        price = states.price_in(state.learned)
+        self.prices: Any = (None,) if price is None else memoryview(price)
 
     @property
-    def ratio(self) -> float | None:
+    def price(self) -> float | None:
         """The policy's θ, if it has one."""
-        ratio: float | None = self.ratios[0]
-        return ratio
+        price: float | None = self.prices[0]
+        return price
 
     def fit(self, kinds: int, options: int) -> None:
         """Room for so many kinds and options."""

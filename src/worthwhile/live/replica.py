@@ -42,7 +42,7 @@ class Replica:
     """Names, settings and fold of one scheduler."""
 
     def __init__(self, header: Header, engine: str, in_hand: dict[str, Policy]) -> None:
-        self.id, self.key, self.engine = header.id, header.key, engine
+        self.id, self.seed_key, self.engine = header.id, header.seed_key, engine
         self.in_hand = in_hand  # policies that the user gave; these need not be importable
         self.kinds, self.options, self.policies = Names(), Names(), Names("none")
         self.roles = {"kind": self.kinds, "option": self.options, "policy": self.policies}
@@ -89,7 +89,9 @@ class Replica:
     def new_fold(self, number: int) -> Fold:
         """An empty fold for one of the scheduler's policies."""
         text = self.policies.texts[number]
-        fold = Fold(self.in_hand[text] if text in self.in_hand else policy_from(text), number, self.key, self.engine)
+        fold = Fold(
+            self.in_hand[text] if text in self.in_hand else policy_from(text), number, self.seed_key, self.engine
+        )
         fold.fit(len(self.kinds.texts), len(self.options.texts))
         return fold
 

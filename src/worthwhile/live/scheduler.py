@@ -89,15 +89,15 @@ class Scheduler:
             if header is None:
                 text = self.described(DEFAULT if policy is None else policy, ())
                 extra = 0.0 if overhead is None else not_negative("overhead", overhead)
-                key = secrets.randbits(32) if seed is None else key_of(seed)
-                tx.create(self.name, key, Settings(1, extra).text())
+                seed_key = secrets.randbits(32) if seed is None else seed_key_of(seed)
+                tx.create(self.name, seed_key, Settings(1, extra).text())
                 header = tx.open(self.name)
                 if header is not None and header.names == 0:
                     tx.add(header.id, [NameRow(1, "policy", 1, text)], [], [], [])
             return header
 
         header = self.store.transact(found)
-        if seed is not None and header is not None and header.key != key_of(seed):
+        if seed is not None and header is not None and header.seed_key != seed_key_of(seed):
             raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
         self.ask(lambda batch: self.agree(batch, policy, overhead))
 
@@ -315,8 +315,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=begin_anew_in_child)
 
 
-def key_of(seed: int) -> int:
-    """The key of the coins that the first run of a simulation with this seed has."""
+def seed_key_of(seed: int) -> int:
+    """The key of the random draws that the first run of a simulation with this seed has."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise BadParameter(f"seed = {seed!r}; it must be a whole number, at least 0")
     return int(np.random.SeedSequence(int(seed), spawn_key=(0, 2)).generate_state(1)[0])

@@ -34,7 +34,7 @@ class Policy(Protocol):
         """A task has reported."""
 
     def observe(self, state: Any, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
-        """A side observation: means move; task count, arrivals and the ratio's step do not."""
+        """A side observation: means move; task count, arrivals and the price's step do not."""
 
 
 class Known(NamedTuple):
@@ -45,8 +45,8 @@ class Known(NamedTuple):
     reward_max: float
     cost_min: float
     cost_max: float
-    ratio_min: float
-    ratio_max: float
+    price_min: float
+    price_max: float
     best_ratio: float
     mean_reward: Floats
     mean_cost: Floats
@@ -72,5 +72,5 @@ def check_parameters(policy: Any) -> None:
             raise BadParameter(f"{name}: {field} = {value}; it must be 0 or more")
         if field == "half_life" and value != 0 and value < 1:
             raise BadParameter(f"{name}: half_life = {value}; give a number of tasks, at least 1, or 0 for no fading")
-    if getattr(policy, "ratio_min", 0) > getattr(policy, "ratio_max", math.inf):
-        raise BadParameter(f"{name}: ratio_min = {policy.ratio_min} is above ratio_max = {policy.ratio_max}")
+    if getattr(policy, "price_min", 0) > getattr(policy, "price_max", math.inf):
+        raise BadParameter(f"{name}: price_min = {policy.price_min} is above price_max = {policy.price_max}")

@@ -14,12 +14,12 @@ from worthwhile.state import Floats, Indices
 
 
 class State(NamedTuple):
-    """N, R̄, C̄ of every (kind, option), the number of tasks t, the step η and the ratio θ."""
+    """N, R̄, C̄ of every (kind, option), the number of tasks t, the step η and the price θ."""
 
     arms: Arms
     tasks: Floats
     step: Floats
-    ratio: Floats
+    price: Floats
 
 
 class DolRm(NamedTuple):
@@ -28,22 +28,22 @@ class DolRm(NamedTuple):
     horizon: int  # T
     reward_max: float
     cost_min: float
-    ratio_min: float
-    ratio_max: float
+    price_min: float
+    price_max: float
     anytime: bool = False  # η = 1/(c_min (t+1)), as in the paper's figures, instead of 1/(c_min √T)
     noise: float = 1.0  # multiplies √(log T/N)
     explore_first: bool = False  # every option of a kind once before anything else
 
     def init(self, kinds: int, options: int) -> State:
         step = 1.0 / (self.cost_min * math.sqrt(self.horizon))  # η
-        return State(new_arms(kinds, options), np.zeros(1), np.full(1, step), np.full(1, self.ratio_min))
+        return State(new_arms(kinds, options), np.zeros(1), np.full(1, step), np.full(1, self.price_min))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        arms, ratio = state.arms, state.ratio[0]
+        arms, price = state.arms, state.price[0]
         best, best_score = NOTHING, -math.inf
         for option in options:
             reward, cost = optimistic(self, arms, kind, option)  # r̂ and č, Eq. (2)-(3)
-            score = reward - ratio * cost  # Eq. (7)
+            score = reward - price * cost  # Eq. (7)
             if self.explore_first and arms.pulls[kind, option] + pending[option] == 0.0:
                 score = math.inf
             if score > best_score:
@@ -58,8 +58,8 @@ class DolRm(NamedTuple):
         state.tasks[0] += 1.0
         if self.anytime:
             state.step[0] = 1.0 / (self.cost_min * (state.tasks[0] + 1.0))  # η_t
-        state.ratio[0] = robbins_monro(
-            state.ratio[0], state.step[0], made.reward_estimate, made.cost_estimate, self.ratio_min, self.ratio_max
+        state.price[0] = robbins_monro(
+            state.price[0], state.step[0], made.reward_estimate, made.cost_estimate, self.price_min, self.price_max
         )  # Eq. (8)
         record(state.arms, kind, made.option, reward, cost)  # Eq. (4)-(6)
 

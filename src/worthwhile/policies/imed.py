@@ -26,7 +26,7 @@ LIGHTEST = 2.0**-400  # what has been seen once never weighs nothing, or it woul
 
 
 class State(NamedTuple):
-    """Means and second moments of every (kind, option), the plug-in ratio, and the least cost ever seen.
+    """Means and second moments of every (kind, option), the plug-in price, and the least cost ever seen.
 
     Where evidence fades, each report weighs more than the one before, and a pull counts for weight/(weight now).
     """
@@ -72,7 +72,7 @@ def pool(arms: Moments, kind: int, options: Indices, one: float) -> Spread:
 
 def evidence(
     pulls: float, reward: float, cost: float, reward_squares: float, cost_squares: float, products: float,
-    ratio: float, behind: float, spread: Spread, positive: bool, one: float,
+    price: float, behind: float, spread: Spread, positive: bool, one: float,
 ) -> float:  # fmt: skip
     """Evidence per pull that an option is not the best, though it looks `behind` by z* − z; K in docs/policies.md.
 
@@ -86,27 +86,27 @@ def evidence(
     cost_variance = (cost_squares + prior * pooled) / pulls
     floor = RELATIVE_FLOOR * cost * cost
     cost_variance = cost_variance if cost_variance > floor else floor
-    unit = ratio * cost
-    nu = reward_variance / (unit * unit) if positive and ratio > 0.0 and unit * unit > 0.0 else 0.0
+    unit = price * cost
+    nu = reward_variance / (unit * unit) if positive and price > 0.0 and unit * unit > 0.0 else 0.0
     if nu > 0.0:
         total = least_gamma_evidence(behind / unit, nu, cost * cost / cost_variance)
     else:  # costs may be negative, or these numbers are too far apart
         covariance = (products + prior * spread.product) / pulls
-        total = gaussian_evidence(behind, ratio, cost, reward_variance, cost_variance, covariance)
+        total = gaussian_evidence(behind, price, cost, reward_variance, cost_variance, covariance)
     return (pulls + prior) / pulls * total
 
 
 def gaussian_evidence(
-    behind: float, ratio: float, cost: float, reward_variance: float, cost_variance: float, covariance: float
+    behind: float, price: float, cost: float, reward_variance: float, cost_variance: float, covariance: float
 ) -> float:
     """Reward and cost Gaussian, with their covariance; a mean cost cannot fall below 0."""
-    variance = reward_variance + ratio * ratio * cost_variance - 2.0 * ratio * covariance  # of R − θC
+    variance = reward_variance + price * price * cost_variance - 2.0 * price * covariance  # of R − θC
     if variance <= RELATIVE_FLOOR * behind * behind:
         return math.inf
-    saved, most = behind * (ratio * cost_variance - covariance) / variance, max(cost, 0.0)
+    saved, most = behind * (price * cost_variance - covariance) / variance, max(cost, 0.0)
     if saved <= most:
         return 0.5 * math.log(1.0 + behind * behind / variance)
-    gained, left = behind - ratio * most, reward_variance * cost_variance
+    gained, left = behind - price * most, reward_variance * cost_variance
     limit = CORRELATED * math.sqrt(left)
     covariance = max(-limit, min(limit, covariance))
     left -= covariance * covariance
@@ -165,14 +165,14 @@ def gamma_evidence(y: float, delta: float, nu: float, kappa: float) -> float:
 @Remembered
 def standings(state: State, kind: int, options: Indices) -> list[Standing]:
     """Every option that has reported: what speaks for and against it, apart from the tasks that are running."""
-    arms, ratio, one = state.arms, state.plug_in.ratio[0], state.weight[0]
+    arms, price, one = state.arms, state.plug_in.price[0], state.weight[0]
     all_pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
     top, worth = -math.inf, 0.0  # z*, and the reward of the option that has it
     for option in options:
         arm = kind, option
         if all_pulls[arm] > 0.0:
             reward = mean_reward[arm]
-            score = reward - ratio * mean_cost[arm]
+            score = reward - price * mean_cost[arm]
             if score > top:
                 top, worth = score, abs(reward)
     spread, positive = pool(arms, kind, options, one), state.least_cost[0] > 0.0
@@ -182,28 +182,28 @@ def standings(state: State, kind: int, options: Indices) -> list[Standing]:
         pulls = all_pulls[arm]
         if pulls > 0.0:
             reward, cost = mean_reward[arm], mean_cost[arm]
-            behind, price, against = top - (reward - ratio * cost), 0.0, 0.0
+            behind, try_cost, against = top - (reward - price * cost), 0.0, 0.0
             if behind > 0.0:
                 tasks = behind / worth if worth > 0.0 else 0.0  # what a pull costs, in tasks of the best option
-                price = rivals + 0.5 * math.log(1.0 + tasks * tasks)
+                try_cost = rivals + 0.5 * math.log(1.0 + tasks * tasks)
                 against = evidence(
                     pulls, reward, cost, reward_squares[arm], cost_squares[arm], products[arm],
-                    ratio, behind, spread, positive, one,
+                    price, behind, spread, positive, one,
                 )  # fmt: skip
-            known.append((option, pulls / one, price, against))
+            known.append((option, pulls / one, try_cost, against))
     return known
 
 
 def refresh(state: State, kind: int) -> None:
-    """Let the kind contribute its best tried option under the current ratio."""
+    """Let the kind contribute its best tried option under the current price."""
     pulls, mean_reward, mean_cost, _, _, _ = state.arms
-    ratio = state.plug_in.ratio[0]
+    price = state.plug_in.price[0]
     best_reward, best_cost, best_score = 0.0, 0.0, -math.inf
     for option in range(pulls.shape[1]):
         arm = kind, option
         if pulls[arm] > 0.0:
             reward, cost = mean_reward[arm], mean_cost[arm]
-            score = reward - ratio * cost
+            score = reward - price * cost
             if score > best_score:
                 best_reward, best_cost, best_score = reward, cost, score
     contribute(state.plug_in, kind, best_reward, best_cost)
@@ -283,10 +283,10 @@ class RatioImed(NamedTuple):
                 option = options[forced]
                 return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
         best, best_index = options[0], math.inf
-        for option, reported, price, against_pull in known:
+        for option, reported, try_cost, against_pull in known:
             pulls = reported + pending[option]
             against = against_pull * (pulls / self.caution)
-            index = math.log(pulls) + price + (min(against, SECOND_LOOK) if reported <= 1.0 else against)
+            index = math.log(pulls) + try_cost + (min(against, SECOND_LOOK) if reported <= 1.0 else against)
             if index < best_index:
                 best, best_index = option, index
         if best_index == math.inf:

@@ -13,19 +13,19 @@ from worthwhile.state import Floats, Indices
 
 
 class State(NamedTuple):
-    """The number of tasks t and the ratio θ."""
+    """The number of tasks t and the price θ."""
 
     tasks: Floats
-    ratio: Floats
+    price: Floats
 
 
-def best_by_truth(mean_reward: Floats, mean_cost: Floats, ratio: float, kind: int, options: Indices) -> Decision:
+def best_by_truth(mean_reward: Floats, mean_cost: Floats, price: float, kind: int, options: Indices) -> Decision:
     """The option with the largest r − θ·c."""
     best, best_score = NOTHING, -math.inf
     for option in options:
         reward, cost = mean_reward[kind, option], mean_cost[kind, option]
-        if reward - ratio * cost > best_score:
-            best, best_score = Decision(option, reward, cost), reward - ratio * cost
+        if reward - price * cost > best_score:
+            best, best_score = Decision(option, reward, cost), reward - price * cost
     return best
 
 
@@ -35,14 +35,14 @@ class Oracle(NamedTuple):
     mean_reward: Floats
     mean_cost: Floats
     cost_min: float
-    ratio_min: float
-    ratio_max: float
+    price_min: float
+    price_max: float
 
     def init(self, kinds: int, options: int) -> State:
-        return State(np.zeros(1), np.full(1, self.ratio_min))
+        return State(np.zeros(1), np.full(1, self.price_min))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        return best_by_truth(self.mean_reward, self.mean_cost, state.ratio[0], kind, options)
+        return best_by_truth(self.mean_reward, self.mean_cost, state.price[0], kind, options)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         return Decision(option, self.mean_reward[kind, option], self.mean_cost[kind, option])
@@ -50,8 +50,8 @@ class Oracle(NamedTuple):
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
         state.tasks[0] += 1.0
         step = 1.0 / (self.cost_min * (state.tasks[0] + 1.0))
-        state.ratio[0] = robbins_monro(
-            state.ratio[0], step, made.reward_estimate, made.cost_estimate, self.ratio_min, self.ratio_max
+        state.price[0] = robbins_monro(
+            state.price[0], step, made.reward_estimate, made.cost_estimate, self.price_min, self.price_max
         )
 
     def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:

@@ -12,21 +12,21 @@ from worthwhile.state import Indices
 
 
 class State(NamedTuple):
-    """Arms and the plug-in ratio."""
+    """Arms and the plug-in price."""
 
     arms: Arms
     plug_in: PlugIn
 
 
 def refresh(policy: PlugInDol, state: State, kind: int) -> None:
-    """Let the kind contribute its best tried option under the current ratio."""
-    arms, ratio = state.arms, state.plug_in.ratio[0]
+    """Let the kind contribute its best tried option under the current price."""
+    arms, price = state.arms, state.plug_in.price[0]
     best_reward, best_cost, best_score = 0.0, 0.0, -math.inf
     for option in range(arms.pulls.shape[1]):
         if arms.pulls[kind, option] > 0.0:
             reward, cost = optimistic(policy, arms, kind, option)
-            if reward - ratio * cost > best_score:
-                best_reward, best_cost, best_score = reward, cost, reward - ratio * cost
+            if reward - price * cost > best_score:
+                best_reward, best_cost, best_score = reward, cost, reward - price * cost
     contribute(state.plug_in, kind, best_reward, best_cost)
 
 
@@ -42,7 +42,7 @@ class PlugInDol(NamedTuple):
         return State(new_arms(kinds, options), new_plug_in(kinds))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        return most_promising(self, state.arms, state.plug_in.ratio[0], kind, options)
+        return most_promising(self, state.arms, state.plug_in.price[0], kind, options)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         reward, cost = optimistic(self, state.arms, kind, option)

@@ -18,7 +18,7 @@ class State(NamedTuple):
     arms: Arms
     total_reward: Floats
     total_cost: Floats
-    ratio: Floats
+    price: Floats
 
 
 class RunningRatio(NamedTuple):
@@ -33,7 +33,7 @@ class RunningRatio(NamedTuple):
         return State(new_arms(kinds, options), np.zeros(1), np.zeros(1), np.zeros(1))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        return most_promising(self, state.arms, state.ratio[0], kind, options)
+        return most_promising(self, state.arms, state.price[0], kind, options)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         reward, cost = optimistic(self, state.arms, kind, option)
@@ -43,7 +43,7 @@ class RunningRatio(NamedTuple):
         state.total_reward[0] += reward
         state.total_cost[0] += cost
         if state.total_cost[0] > 0.0:
-            state.ratio[0] = state.total_reward[0] / state.total_cost[0]
+            state.price[0] = state.total_reward[0] / state.total_cost[0]
         record(state.arms, kind, made.option, reward, cost)
 
     def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:

@@ -19,15 +19,15 @@ class SampleRm(NamedTuple):
     horizon: int
     reward_max: float
     cost_min: float
-    ratio_min: float
-    ratio_max: float
+    price_min: float
+    price_max: float
     noise: float = 1.0
 
     def init(self, kinds: int, options: int) -> State:
-        return State(new_arms(kinds, options), np.zeros(1), np.zeros(1), np.full(1, self.ratio_min))
+        return State(new_arms(kinds, options), np.zeros(1), np.zeros(1), np.full(1, self.price_min))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        return most_promising(self, state.arms, state.ratio[0], kind, options)
+        return most_promising(self, state.arms, state.price[0], kind, options)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         reward, cost = optimistic(self, state.arms, kind, option)
@@ -36,7 +36,7 @@ class SampleRm(NamedTuple):
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
         state.tasks[0] += 1.0
         state.step[0] = 1.0 / (self.cost_min * (state.tasks[0] + 1.0))
-        state.ratio[0] = robbins_monro(state.ratio[0], state.step[0], reward, cost, self.ratio_min, self.ratio_max)
+        state.price[0] = robbins_monro(state.price[0], state.step[0], reward, cost, self.price_min, self.price_max)
         record(state.arms, kind, made.option, reward, cost)
 
     def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:

@@ -48,21 +48,21 @@ class Arm:
         self.reward_lately += weight * (reward - self.reward_lately)
         self.cost_lately += weight * (cost - self.cost_lately)
 
-    def score_error(self, theta: float) -> float | None:
+    def score_error(self, price: float) -> float | None:
         """The standard error of the mean of reward − θ·cost."""
         if self.pulls < 2:
             return None
-        squares = self.rewards - 2.0 * theta * self.together + theta * theta * self.costs
+        squares = self.rewards - 2.0 * price * self.together + price * price * self.costs
         return math.sqrt(max(0.0, squares) / (self.pulls - 1) / self.pulls)
 
-    def borrowed_error(self, theta: float, others: list[Arm]) -> float | None:
+    def borrowed_error(self, price: float, others: list[Arm]) -> float | None:
         """The same for a single report, if the options of a kind scatter alike: in reward, and in cost/mean cost."""
         freedom = sum(one.pulls - 1 for one in others if one.pulls > 1)
         if freedom == 0:
             return None
         rewards = sum(one.rewards for one in others if one.pulls > 1) / freedom
         costs = sum(one.costs / (one.cost * one.cost) for one in others if one.pulls > 1) / freedom
-        return math.sqrt(rewards + theta * theta * costs * self.cost * self.cost)
+        return math.sqrt(rewards + price * price * costs * self.cost * self.cost)
 
     def changed(self) -> str:
         """reward or cost, if lately it is not what it was all along; else nothing."""
@@ -90,7 +90,7 @@ class Mark:
     def point(self) -> Point:
         ratio = self.reward / self.cost if self.cost > 0.0 else None
         row = self.row
-        return Point(self.reports, ratio, row.ratio if row else None, row.decided if row else None)
+        return Point(self.reports, ratio, row.price if row else None, row.decided if row else None)
 
 
 class Chronicle:

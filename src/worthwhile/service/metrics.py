@@ -62,7 +62,7 @@ GAUGES = (
     ("running", "gauge", "running"),
     ("expired", "gauge", "expired"),
     ("ratio", "gauge", "ratio"),
-    ("theta", "gauge", "theta"),
+    ("price", "gauge", "price"),
     ("bad_entries", "gauge", "bad_entries"),
 )
 

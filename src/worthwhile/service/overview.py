@@ -92,16 +92,16 @@ def overview(
         return explaining.summary(scheduler.name, batch), dict(batch.replica.options.number)
 
     found, numbers = scheduler.ask(asked)
-    theta = found.ratio if found.theta is None else found.theta
+    price = found.ratio if found.price is None else found.price
     with chronicle.lock:
         found = with_observations(found, chronicle, numbers)
-        views = [kind_view(kind, chronicle, place, numbers, theta) for place, kind in enumerate(found.kinds)]
+        views = [kind_view(kind, chronicle, place, numbers, price) for place, kind in enumerate(found.kinds)]
         changed = changes(found, chronicle, numbers)
     shown = [view for view in views if only in (None, view.kind)]
     known = [known_of(kind) for kind in found.kinds]
     known = [one for one in known if one.means]
     return Overview(
-        **{field.name: getattr(found, field.name) for field in fields(SchedulerTotals)} | {"theta": theta},
+        **{field.name: getattr(found, field.name) for field in fields(SchedulerTotals)} | {"price": price},
         comparisons=comparisons(known, found.ratio),
         warnings=warnings(found, views, changed, refused),
         kinds=sorted(shown, key=lambda view: -view.reports)[skip : skip + kinds],
@@ -128,16 +128,16 @@ def shown(option: Option) -> str:
 
 
 def kind_view(
-    kind: KindSummary, chronicle: Chronicle, place: int, numbers: dict[str, int], theta: float | None
+    kind: KindSummary, chronicle: Chronicle, place: int, numbers: dict[str, int], price: float | None
 ) -> KindView:
     """Every option judged by reward − θ·cost; the best first."""
     options = []
     arms = [chronicle.arms.get((place, numbers[option_text(one.option)]), Arm()) for one in kind.options]
     for one, arm in zip(kind.options, arms, strict=True):
         score = error = None
-        if one.mean_reward is not None and one.mean_cost is not None and theta is not None:
-            score = one.mean_reward - theta * one.mean_cost
-            error = arm.borrowed_error(theta, arms) if arm.pulls == 1 else arm.score_error(theta)
+        if one.mean_reward is not None and one.mean_cost is not None and price is not None:
+            score = one.mean_reward - price * one.mean_cost
+            error = arm.borrowed_error(price, arms) if arm.pulls == 1 else arm.score_error(price)
         options.append(
             OptionView(
                 one.option, one.pulls, one.share, one.mean_reward, one.mean_cost, score,

@@ -241,7 +241,7 @@ class Point(Struct):
 
     reports: int
     ratio: float | None
-    theta: float | None
+    price: float | None
     decided: float | None
 
 

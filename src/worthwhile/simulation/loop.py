@@ -87,7 +87,7 @@ def play(
     block: Block,
     begin: int,
     end: int,
-    key: int,
+    seed_key: int,
     before: int,
 ) -> None:
     """Tasks begin … end−1 of a block; `before` tasks of the run came before the block."""
@@ -98,7 +98,7 @@ def play(
     for place in range(len(kinds)):
         kind = kinds[place]
         options = truth.options[kind, : truth.offers[kind]]
-        rng = Rng(key, first + place)
+        rng = Rng(seed_key, first + place)
         made = choose(policy, state, kind, options, flight.pending[kind], rng)
         option = made.option
         if option < 0 or option >= truth.worth.shape[1] or truth.worth[kind, option, 1] <= 0.0:
@@ -106,7 +106,7 @@ def play(
         reward, cost = feedback(world, kind, option, latents[place])
         if CAN_BE_LATE and len(block.delay) > 0:
             take_off(flight, kind, made, reward, cost, before + begin + place, block.delay[begin + place])
-            land(policy, state, flight, key, before + begin + place)
+            land(policy, state, flight, seed_key, before + begin + place)
         else:
             learn(policy, state, kind, made, reward, cost, rng)
         reward_sum += reward
@@ -145,7 +145,7 @@ def take_off(flight: Flight, kind: int, made: Decision, reward: float, cost: flo
     flight.last[due] = place
 
 
-def land(policy: Any, state: Any, flight: Flight, key: int, now: int) -> None:
+def land(policy: Any, state: Any, flight: Flight, seed_key: int, now: int) -> None:
     """Learn from every task that is due now."""
     due = now % len(flight.first)
     place = flight.first[due]
@@ -154,7 +154,7 @@ def land(policy: Any, state: Any, flight: Flight, key: int, now: int) -> None:
         kind, option = flight.kind[place], flight.option[place]
         flight.pending[kind, option] -= 1
         made = Decision(option, flight.values[place, 0], flight.values[place, 1])
-        rng = Rng(key, flight.task[place])
+        rng = Rng(seed_key, flight.task[place])
         learn(policy, state, kind, made, flight.values[place, 2], flight.values[place, 3], rng)
         place = flight.following[place]
 

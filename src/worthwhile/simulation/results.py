@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from worthwhile.errors import BadParameter, MissingExtra
-from worthwhile.optimum import Optimum
+from worthwhile.optimum import Optimum, loss
 from worthwhile.problem import Problem
 from worthwhile.simulation.loop import TOTALS
 from worthwhile.state import Floats
 from worthwhile.tables import provenance, replace_file
 
-MEASURES = (*TOTALS, "theta", "ratio", "expected_ratio", "loss")
+MEASURES = (*TOTALS, "price", "ratio", "expected_ratio", "loss")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Results:
     marks: npt.NDArray[np.int64]
     runs: npt.NDArray[np.int64]
     curves: Floats  # (runs, policies, marks, totals and θ)
-    optimum: Floats  # (marks,): what the optimum earns by then
+    optimum: Floats  # (marks, 2): reward and cost of the optimum by then
     settings: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -45,8 +45,9 @@ class Results:
             if name == "expected_ratio":
                 return self.measure("expected_reward") / self.measure("expected_cost")
             if name == "loss":
-                return self.measure("regret") / self.optimum
-        return self.curves[..., (*TOTALS, "theta").index(name)]
+                best = self.optimum[:, 0] / self.optimum[:, 1]
+                return loss(best, best - self.measure("regret") / self.measure("expected_cost"))  # type: ignore[no-any-return]
+        return self.curves[..., (*TOTALS, "price").index(name)]
 
     def mean(self, name: str) -> dict[str, float]:
         """The mean over runs at the last task, per policy."""

@@ -7,6 +7,7 @@ at the marks only, so memory does not grow with the number of tasks.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +29,13 @@ from worthwhile.simulation.environments.synthetic import synthetic
 from worthwhile.simulation.loop import TOTALS, Block, Flight, Truth, engine_for, new_flight, truth_of
 from worthwhile.simulation.progress import Progress
 from worthwhile.simulation.results import Results
-from worthwhile.state import Floats, ratio_in
+from worthwhile.state import Floats, price_in
 
 log = logging.getLogger(__name__)
 
 BLOCK = 1 << 16
 MARKS_PER_DECADE = 10
-MOST_TASKS = 1 << 48  # what coins count to
+MOST_TASKS = 1 << 48  # what random draws count to
 PORTIONS = 64  # of a simulation that other processes do
 LONGEST_DELAY = 10_000_000  # tasks under way are kept in memory
 NO_DELAY = np.zeros(0, np.int64)
@@ -154,7 +155,7 @@ class Job:
         """One run of every policy: its totals and its ratio θ at every mark; None if it was stopped."""
         streams = np.random.SeedSequence(self.seed, spawn_key=(number,)).spawn(3)
         tasks, delays = (np.random.Generator(np.random.SFC64(stream)) for stream in streams[:2])
-        key = int(streams[2].generate_state(1)[0])
+        seed_key = int(streams[2].generate_state(1)[0])
         kinds, options = self.stages[0].truth.worth.shape[:2]
         players = [Player(policy, kinds, options, self.delay.most) for policy in self.policies]
         curves = np.empty((len(players), len(self.marks), len(TOTALS) + 1))
@@ -165,7 +166,7 @@ class Job:
                 for place, player in enumerate(players):
                     if self.stop.is_set():
                         return None
-                    player.play(stage, stage.engines[place], block, start, key, self.marks, curves[place])
+                    player.play(stage, stage.engines[place], block, start, seed_key, self.marks, curves[place])
                     self.progress.add(count)
         return curves
 
@@ -178,6 +179,7 @@ class Player:
         self.state = policy.init(kinds, options)
         self.flight: Flight = new_flight(kinds, options, longest_delay)
         self.totals = np.zeros(len(TOTALS))
+        self.price = price_in(self.state)
 
     def play(
         self,
@@ -185,7 +187,7 @@ class Player:
         engine: Callable[..., None],
         block: Block,
         start: int,
-        key: int,
+        seed_key: int,
         marks: npt.NDArray[np.int64],
         curve: Floats,
     ) -> None:
@@ -205,13 +207,13 @@ class Player:
                 block,
                 begin,
                 until,
-                key,
+                seed_key,
                 start,
             )
             begin = until
             if place >= 0:
                 curve[place, :-1] = self.totals
-                curve[place, -1] = ratio_in(self.state)
+                curve[place, -1] = math.nan if self.price is None else self.price[0]
 
 
 def overall(stages: list[Stage]) -> Optimum:
@@ -227,10 +229,11 @@ def overall(stages: list[Stage]) -> Optimum:
 
 
 def optimum_at(marks: npt.NDArray[np.int64], stages: list[Stage]) -> Floats:
-    """The size of what the optimum of every stage earns by each mark: the whole of which a loss is a share."""
-    earned = np.zeros(len(marks))
+    """(marks, 2): reward and cost by each mark of who takes every stage's optimum."""
+    earned = np.zeros((len(marks), 2))
     for stage in stages:
-        earned += np.clip(marks - stage.first, 0, stage.end - stage.first) * abs(stage.best.reward)
+        tasks = np.clip(marks - stage.first, 0, stage.end - stage.first)
+        earned += np.outer(tasks, (stage.best.reward, stage.best.cost))
     return earned
 
 

@@ -39,7 +39,7 @@ ASKED = "a query gives the rows that were asked for, in order, and no others"
 RUNNING = "a task is running until it has reported, is cancelled, or its lease ends"
 ALONE = "between opening a scheduler and the commit, nobody else can open it"
 
-TASKS, KEY = 200, 20_240_506  # how many tasks are tried, and with whose coins
+TASKS, KEY = 200, 20_240_506  # how many tasks are tried, and with whose random draws
 
 
 def attempt(subject: Any, rule: str, method: Callable[..., Any], *arguments: Any) -> Any:

@@ -19,7 +19,7 @@ NAMES = [NameRow(1, "policy", 1, "{}"), NameRow(2, "kind", 0, "ü; drop table na
 ROW = TaskRow(1, 0, 2, "0,2", "0,1", 0.1, 1 / 3, None, 0, 1, None, 1.5, 2e9, 0.25)
 TASKS = [
     ROW._replace(key="first"),
-    ROW._replace(task=2, kind=1, ratio=-1e-300, decided=3.0),
+    ROW._replace(task=2, kind=1, price=-1e-300, decided=3.0),
     ROW._replace(task=3, option=0, key="it's", lease_end=1e9),
     ROW._replace(task=4),
     ROW._replace(task=5),

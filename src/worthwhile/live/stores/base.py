@@ -21,7 +21,7 @@ class Header:
     """A scheduler's row: how far its counters have come, and the store's time; good until it is opened again."""
 
     id: int
-    key: int  # of its coins
+    seed_key: int  # of its random draws
     generation: int  # counts changes of the settings
     names: int
     tasks: int
@@ -48,7 +48,7 @@ class TaskRow(NamedTuple):
     pending: str  # tasks of this kind running with each of them: 0,2,0
     reward_estimate: float
     cost_estimate: float
-    ratio: float | None  # θ
+    price: float | None  # θ
     seen: int  # reports folded when it was decided
     policy: int
     key: str | None
@@ -104,7 +104,7 @@ class Transaction(Protocol):
     def schedulers(self) -> list[str]:
         """The names of all schedulers."""
 
-    def create(self, name: str, key: int, settings: str) -> None:
+    def create(self, name: str, seed_key: int, settings: str) -> None:
         """A new scheduler, unless there is one of that name."""
 
     def open(self, name: str) -> Header | None:

@@ -15,8 +15,8 @@ from worthwhile.live.stores.forking import Forkable
 class Kept:
     """One scheduler's rows."""
 
-    def __init__(self, id: int, key: int, settings: str) -> None:
-        self.header = Header(id, key, 0, 0, 0, 0, 0.0)
+    def __init__(self, id: int, seed_key: int, settings: str) -> None:
+        self.header = Header(id, seed_key, 0, 0, 0, 0, 0.0)
         self.settings = settings
         self.names: list[NameRow] = []
         self.tasks: dict[int, TaskRow] = {}
@@ -69,11 +69,11 @@ class MemoryStore(Forkable):
     def schedulers(self) -> list[str]:
         return sorted(self.by_name)
 
-    def create(self, name: str, key: int, settings: str) -> None:
+    def create(self, name: str, seed_key: int, settings: str) -> None:
         if name not in self.by_name:
             count = len(self.by_id)
             self.undo += [(self.by_name.pop, name, None), (self.by_id.__delitem__, slice(count, None))]
-            self.by_name[name] = Kept(count, key, settings)
+            self.by_name[name] = Kept(count, seed_key, settings)
             self.by_id.append(self.by_name[name])
 
     def open(self, name: str) -> Header | None:

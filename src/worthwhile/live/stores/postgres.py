@@ -32,7 +32,7 @@ INSTALLING = 0x776F727468  # the advisory lock of whoever creates or migrates th
 class PostgresStore(SqlTransaction, Forkable):
     """Store and transaction in one."""
 
-    OPEN = """select id, key, generation, names, tasks, reports,
+    OPEN = """select id, seed_key, generation, names, tasks, reports,
       extract(epoch from clock_timestamp())::double precision from schedulers where name = ? for update"""
 
     def __init__(self, url: str) -> None:

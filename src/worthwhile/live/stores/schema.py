@@ -7,7 +7,7 @@ from typing import Any
 
 from worthwhile.errors import StoreError
 
-VERSION = 2
+VERSION = 3
 
 # `{bytes}` and `{identity}` are the two words in which the dialects differ
 TOKENS = """
@@ -24,7 +24,7 @@ TABLES = (
 create table schedulers (
   id {identity},
   name text not null unique,
-  key bigint not null,
+  seed_key bigint not null,
   settings text not null,
   generation bigint not null default 0,
   names bigint not null default 0,
@@ -48,7 +48,7 @@ create table tasks (
   pending text not null,
   reward_estimate double precision not null,
   cost_estimate double precision not null,
-  ratio double precision,
+  price double precision,
   seen bigint not null,
   policy bigint not null,
   key text,
@@ -92,7 +92,11 @@ create table snapshots (
     + TOKENS
 )
 
-MIGRATIONS = {1: TOKENS}  # version → the statements that lead from it to the next
+RENAMED = """
+alter table schedulers rename column key to seed_key;
+alter table tasks rename column ratio to price;
+"""
+MIGRATIONS = {1: TOKENS, 2: RENAMED}  # version → the statements that lead from it to the next
 
 
 def statements(text: str) -> list[str]:

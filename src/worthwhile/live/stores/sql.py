@@ -39,7 +39,7 @@ ADD_REPORTS = f"insert into reports (scheduler, {columns(LogRow)}) values ({mark
 CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?
   where scheduler = ? and task = ?"""
 COUNT = "update schedulers set names = names + ?, tasks = tasks + ?, reports = reports + ? where id = ?"
-CREATE = "insert into schedulers (name, key, settings) values (?, ?, ?) on conflict (name) do nothing"
+CREATE = "insert into schedulers (name, seed_key, settings) values (?, ?, ?) on conflict (name) do nothing"
 CHANGE = "update schedulers set settings = ?, generation = generation + 1 where id = ?"
 FORGET = "delete from snapshots where scheduler = ?"
 TOKENS = f"select {columns(TokenRow)} from tokens order by created, name"
@@ -72,8 +72,8 @@ class SqlTransaction(ABC):
     def schedulers(self) -> list[str]:
         return [name for (name,) in self.query("select name from schedulers order by name")]
 
-    def create(self, name: str, key: int, settings: str) -> None:
-        self.write(CREATE, [(name, key, settings)])
+    def create(self, name: str, seed_key: int, settings: str) -> None:
+        self.write(CREATE, [(name, seed_key, settings)])
 
     def open(self, name: str) -> Header | None:
         rows = self.query(self.OPEN, (name,))

@@ -31,7 +31,9 @@ NO_DATABASE = "is damaged, or no SQLite database; it was left as it is: restore 
 class SqliteStore(SqlTransaction, Forkable):
     """Store and transaction in one. `full` survives a power cut, `normal` only the end of the process."""
 
-    OPEN = """select id, key, generation, names, tasks, reports, unixepoch('subsec') from schedulers where name = ?"""
+    OPEN = (
+        """select id, seed_key, generation, names, tasks, reports, unixepoch('subsec') from schedulers where name = ?"""
+    )
 
     def __init__(self, path: str | Path, synchronous: str = "full", create: bool = True) -> None:
         super().__init__()

@@ -41,7 +41,7 @@ class Chart(NamedTuple):
     across: list[Tick]
     up: list[Tick]
     ratio: Line | None
-    theta: Line | None
+    price: Line | None
 
 
 class Interval(NamedTuple):
@@ -67,8 +67,8 @@ def steps(low: float, high: float, count: int) -> list[float]:
 def chart(points: Sequence[Point], width: float, height: float) -> Chart:
     """A chart of so many pixels."""
     left, right, top, bottom = LEFT, width - RIGHT, TOP, height - BOTTOM
-    values = [value for point in points for value in (point.ratio, point.theta) if value is not None]
-    late = [value for point in points[len(points) // 10 :] for value in (point.ratio, point.theta) if value is not None]
+    values = [value for point in points for value in (point.ratio, point.price) if value is not None]
+    late = [value for point in points[len(points) // 10 :] for value in (point.ratio, point.price) if value is not None]
     low, high = (min(late), max(late)) if late else (0.0, 1.0)
     low = min(low, 0.0) if low < 0.3 * high else low
     room = 0.08 * (high - low) or 0.1 * abs(high) or 1.0
@@ -82,13 +82,13 @@ def chart(points: Sequence[Point], width: float, height: float) -> Chart:
         return bottom - (bottom - top) * min(2.0, max(-1.0, (value - low) / (high - low)))  # cut off when drawn
 
     ends = spread(
-        [y(found) if found is not None else None for found in (last_of(points, "ratio"), last_of(points, "theta"))]
+        [y(found) if found is not None else None for found in (last_of(points, "ratio"), last_of(points, "price"))]
     )
     across = [Tick(x(one), f"{round(one):,}") for one in steps(0.0, float(last), 4 if width > 500 else 2) if one >= 1]
     up = [Tick(y(one), f"{one:.6g}") for one in steps(low, high, 4)] if values else []
     ratio = line([(x(one.reports), y(one.ratio)) for one in points if one.ratio is not None], ends[0])
-    theta = line([(x(one.reports), y(one.theta)) for one in points if one.theta is not None], ends[1])
-    return Chart(width, height, left, right, top, bottom, across, up, ratio, theta)
+    price = line([(x(one.reports), y(one.price)) for one in points if one.price is not None], ends[1])
+    return Chart(width, height, left, right, top, bottom, across, up, ratio, price)
 
 
 def last_of(points: Sequence[Point], what: str) -> float | None:

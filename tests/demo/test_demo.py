@@ -22,7 +22,7 @@ from worthwhile.cli.main import main
 from worthwhile.demo.comparison import compare
 from worthwhile.demo.dashboard import HOST, PORTS, free_port
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SOON = 60.0  # seconds, on a machine that has other things to do
 
 

@@ -44,9 +44,11 @@ def test_the_table_is_tidy(result: Results) -> None:
 
 def test_measures_follow_their_definitions(result: Results) -> None:
     best = result.best
-    expected = result.measure("regret") / (result.marks * best.cost * best.ratio)
+    expected = result.measure("regret") / (result.measure("expected_cost") * best.ratio)
     assert np.allclose(result.measure("loss"), expected, rtol=1e-12)
-    assert result.measure("theta").shape == (5, 2, len(result.marks))
+    lucky = 1.0 - result.measure("expected_ratio") / best.ratio  # the same, but for the luck of arrivals
+    assert np.allclose(result.measure("loss")[:, :, -1], lucky[:, :, -1], atol=0.02)
+    assert result.measure("price").shape == (5, 2, len(result.marks))
     regret = result.measure("regret")[:, 0, -1]
     assert result.mean("regret")["dol-rm"] == pytest.approx(regret.mean())
     assert result.error("regret")["dol-rm"] == pytest.approx(regret.std(ddof=1) / np.sqrt(5))
@@ -64,9 +66,9 @@ def test_data_frames_take_results_as_they_are(result: Results) -> None:
     frame, other = pandas.DataFrame.from_arrow(result), polars.DataFrame(result)
     assert list(frame.columns) == other.columns == list(result.to_pandas().columns) == COLUMNS
     for name in COLUMNS:
-        assert frame[name].tolist() == other[name].to_list() == expected[name].tolist() or name == "theta"
-    assert np.array_equal(frame["theta"], expected["theta"], equal_nan=True)
-    assert np.array_equal(other["theta"], expected["theta"], equal_nan=True)
+        assert frame[name].tolist() == other[name].to_list() == expected[name].tolist() or name == "price"
+    assert np.array_equal(frame["price"], expected["price"], equal_nan=True)
+    assert np.array_equal(other["price"], expected["price"], equal_nan=True)
 
 
 def check_provenance(about: dict[str, object]) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
-PAGE = (Path(__file__).parents[1] / "docs" / "examples.md").read_text(encoding="utf-8")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PAGE = (Path(__file__).parents[2] / "docs" / "examples.md").read_text(encoding="utf-8")
 SCRIPTS = ("time_limits.py", "model_choice.py", "crowd_workers.py")
 TIMED = "time_limits.py"  # what it finds depends on the machine
 NOTEBOOK = EXAMPLES / "first_steps.ipynb"

@@ -92,13 +92,13 @@ def test_totals_are_sums_over_the_tasks() -> None:
     assert 0.0 < np.abs(noise).max() < 5 * np.sqrt(4000)
 
 
-def test_theta_is_that_of_the_policy_and_missing_where_it_has_none() -> None:
+def test_the_price_is_that_of_the_policy_and_missing_where_it_has_none() -> None:
     result = simulate(two_kinds(0.8), ["optimum", "dol-rm", "ratio-imed", "reward-ts"], 500, 1)
-    theta = result.measure("theta")[0]
-    assert np.allclose(theta[0], 2.6)
-    assert ((theta[1] >= 0.5) & (theta[1] <= 3.0)).all()
-    assert np.isfinite(theta[2]).all()
-    assert np.isnan(theta[3]).all()
+    price = result.measure("price")[0]
+    assert np.allclose(price[0], 2.6)
+    assert ((price[1] >= 0.5) & (price[1] <= 3.0)).all()
+    assert np.isfinite(price[2]).all()
+    assert np.isnan(price[3]).all()
 
 
 class Nothing(NamedTuple):
@@ -131,8 +131,8 @@ def test_ctrl_c_keeps_the_finished_runs() -> None:
     keys: list[int] = []
 
     def interrupt_in_the_third_run(rng: Rng) -> None:
-        if rng.key not in keys:
-            keys.append(rng.key)
+        if rng.seed_key not in keys:
+            keys.append(rng.seed_key)
             if len(keys) == 1:
                 time.sleep(0.2)  # until the main thread has nothing to do but wait
             if len(keys) == 3:

@@ -145,12 +145,12 @@ def test_the_drift_stays_below_the_lemma_from_mark_to_mark(proof: Outcome) -> No
     assert all(claim.verdict == REPRODUCED for claim in proof.claims)
 
 
-def test_theta_ends_nearer_to_the_optimum_than_it_starts(proof: Outcome) -> None:
+def test_the_price_ends_nearer_to_the_optimum_than_it_starts(proof: Outcome) -> None:
     for policy in proof_terms.POLICIES:
         for problem in (proof_terms.COVERED, proof_terms.OTHER):
-            first, *_, last = rows_of(proof.data["proof-theta"], policy=policy, problem=problem)
-            assert first["theta"] == pytest.approx(0.5)
-            assert abs(last["theta"] - last["best_ratio"]) < 0.2
+            first, *_, last = rows_of(proof.data["proof-price"], policy=policy, problem=problem)
+            assert first["price"] == pytest.approx(0.5)
+            assert abs(last["price"] - last["best_ratio"]) < 0.2
 
 
 def test_the_integral_between_marks_is_the_sum_over_all_tasks_within_two_per_cent() -> None:

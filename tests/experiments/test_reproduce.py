@@ -31,7 +31,7 @@ from worthwhile.experiments.report import TITLE, write_report
 from worthwhile.experiments.reproduce import chosen, reproduce
 from worthwhile.tables import read_table
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 CHEAP = ("table-1", "figure-5")
 EPOCHS = {"satellite": 3, "weather": 5, "rice": 3, "scenes": 5, "cats_dogs": 3}

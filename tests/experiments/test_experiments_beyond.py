@@ -160,8 +160,8 @@ def test_wrong_beliefs_are_wrong_by_their_factor_and_agree_with_each_other(probl
             assert policy.horizon == round(1000 * (factor if belief == "horizon" else 1))
             assert policy.reward_max == pytest.approx(truth.reward_max * (factor if belief == "r_max" else 1))
             assert policy.cost_min == pytest.approx(truth.cost_min * (factor if belief == "c_min" else 1))
-            assert policy.ratio_max == pytest.approx(policy.reward_max / policy.cost_min)
-            assert policy.ratio_min <= policy.ratio_max
+            assert policy.price_max == pytest.approx(policy.reward_max / policy.cost_min)
+            assert policy.price_min <= policy.price_max
             if factor == 1.0:
                 assert policy == make(sensitivity.PAPER, told)
 
@@ -203,9 +203,10 @@ def test_rolling_losses_add_up_to_the_whole() -> None:
     results = QUICK.simulate(world, [DEFAULT, "random-option"], 2000, 3, marks=marks)
     windows = changes.rolling_losses([results])
     assert windows.shape == (3, 2, 4)
-    earned = np.diff(results.optimum, prepend=0.0)
-    whole = (windows * earned).sum(axis=2) / earned.sum()
-    assert whole == pytest.approx(100.0 * results.measure("loss")[:, :, -1])
+    reward, cost = np.diff(results.optimum, axis=0, prepend=0.0).T
+    spent = np.diff(results.measure("expected_cost"), prepend=0.0)
+    regret = (windows * spent * reward / cost).sum(axis=2) / 100.0
+    assert regret == pytest.approx(results.measure("regret")[:, :, -1])
 
 
 def test_recovery_is_the_first_window_from_which_on_losses_stay_low() -> None:

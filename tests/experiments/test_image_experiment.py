@@ -21,7 +21,7 @@ from worthwhile.experiments.images.tasks import Order, Setting, count, learn, tr
 from worthwhile.experiments.normalising import scalings
 from worthwhile.tables import read_table
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 CLASSES = {"rice": 5, "scenes": 6}
 SMALL = ["--size", "12", "--steps", "0.02", "--pilot", "2", "--tasks", "2", "--slots", "1"]
 

@@ -89,7 +89,7 @@ def test_dol_rm_is_algorithm_1_to_the_last_bit(
         reward, cost = tasks.reward[place, made.option], tasks.cost[place, made.option]
         policy.learn(state, kind, made, reward, cost, Rng(0, place + 1))
         decisions.append(int(made.option))
-        ratios.append(float(state.ratio[0]))
+        ratios.append(float(state.price[0]))
     assert (decisions, ratios) == expected
     assert low <= min(ratios) <= max(ratios) <= low + span
 

@@ -52,14 +52,14 @@ def test_the_plug_in_ratio_is_dinkelbachs_fixed_point() -> None:
     for kind in np.random.default_rng(0).choice(len(problem.kinds), size=500, p=problem.arrival):
         for refreshed in (kind, arrive(plug_in, kind)):
             offered = np.flatnonzero(problem.offered[refreshed])
-            scores = problem.reward[refreshed, offered] - plug_in.ratio[0] * problem.cost[refreshed, offered]
+            scores = problem.reward[refreshed, offered] - plug_in.price[0] * problem.cost[refreshed, offered]
             option = offered[np.argmax(scores)]
             contribute(plug_in, refreshed, problem.reward[refreshed, option], problem.cost[refreshed, option])
         settle(plug_in)
     seen = Problem("seen", problem.kinds, problem.options, plug_in.arrivals / 500, problem.reward, problem.cost)
     assert plug_in.arrivals.sum() == 500
-    assert plug_in.ratio[0] == pytest.approx(solve(seen).ratio, rel=1e-9)
-    assert plug_in.ratio[0] == pytest.approx(best.ratio, rel=0.1)
+    assert plug_in.price[0] == pytest.approx(solve(seen).ratio, rel=1e-9)
+    assert plug_in.price[0] == pytest.approx(best.ratio, rel=0.1)
 
 
 def test_the_running_ratio_is_all_reward_over_all_cost() -> None:
@@ -67,7 +67,7 @@ def test_the_running_ratio_is_all_reward_over_all_cost() -> None:
     state, _ = drive(make("running-ratio-dol", known(problem, 500)), problem, 500)
     arms = state.arms
     reward, cost = (arms.pulls * arms.mean_reward).sum(), (arms.pulls * arms.mean_cost).sum()
-    assert state.ratio[0] == pytest.approx(reward / cost, rel=1e-9)
+    assert state.price[0] == pytest.approx(reward / cost, rel=1e-9)
 
 
 def test_explore_first_tries_every_option_before_any_twice() -> None:

@@ -22,15 +22,15 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+from test_service_faults import Load
 
 from service_process import ServiceProcess, store_at
-from test_service_faults import Load
 from worthwhile import Client, Scheduler
 from worthwhile.cli.main import main
 from worthwhile.live.stores import open_store
 from worthwhile.service.auth import create_token
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 CONTAINER = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
 ONE = "/v1/schedulers/default"

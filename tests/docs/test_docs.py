@@ -19,7 +19,7 @@ from worthwhile import errors, testing
 from worthwhile.cli.main import main, parser
 from worthwhile.policies.registry import LIST
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = sorted(ROOT.glob("docs/*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
 EVERYTHING = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)

@@ -97,11 +97,19 @@ def test_an_older_schema_is_brought_up_to_date_step_by_step(monkeypatch: pytest.
     assert statements("a;\n b ;\n") == ["a", "b"]
 
 
-def test_a_store_of_version_1_gets_a_table_of_tokens_and_keeps_the_rest(durable: str) -> None:
+OLDER = (
+    "alter table schedulers rename column seed_key to key",
+    "alter table tasks rename column price to ratio",
+    "drop table tokens",
+    "update worthwhile set version = 1",
+)
+
+
+def test_a_store_of_version_1_is_brought_up_to_date_and_keeps_the_rest(durable: str) -> None:
     with Scheduler(durable) as scheduler:
         scheduler.decide("weather", [1, 5], key="before").report(0.5, 2.0)
     store: Any = open_store(durable)
-    for sql in ("drop table tokens", "update worthwhile set version = 1"):
+    for sql in OLDER:
         store.transact(lambda tx, sql=sql: tx.run(sql))
     store.close()
     with Scheduler(durable) as scheduler:

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import SILENT, drive, least_gamma_evidence_on_a_grid, least_gaussian_evidence_on_a_grid, same_for_all
-from worthwhile import Scheduler, policies
+from worthwhile import Scheduler
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter
 from worthwhile.optimum import solve
 from worthwhile.policies.base import known
 from worthwhile.policies.imed import RatioImed, gaussian_evidence, least_gamma_evidence
-from worthwhile.policies.registry import make
+from worthwhile.policies.registry import DEFAULT, make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
 from worthwhile.random_problems import FAMILIES, random_problem
 from worthwhile.rng import Rng
@@ -57,7 +57,7 @@ def test_other_units_change_no_decision(problem: Problem, units: tuple[float, fl
     state, pulls = drive(RatioImed(), problem, 400)
     other, same_pulls = drive(RatioImed(), problem, 400, units=units)
     assert np.array_equal(pulls, same_pulls)
-    assert other.plug_in.ratio[0] * units[1] == state.plug_in.ratio[0] * units[0]
+    assert other.plug_in.price[0] * units[1] == state.plug_in.price[0] * units[0]
 
 
 @settings(max_examples=10)
@@ -73,7 +73,7 @@ def test_other_names_change_no_decision() -> None:
         kinds=tuple(f"kind {name}!" for name in reversed(problem.kinds)),
         options=tuple(f"♞{place}" for place, _ in enumerate(problem.options)),
     )
-    losses = [simulate(one, [policies.DEFAULT], 2000, 3).curves for one in (problem, renamed)]
+    losses = [simulate(one, [DEFAULT], 2000, 3).curves for one in (problem, renamed)]
     assert np.array_equal(*losses)
 
 
@@ -103,9 +103,9 @@ def reordered(problem: Problem) -> Problem:
 @pytest.mark.parametrize("change", [odd_units, reordered])
 def test_odd_units_and_another_order_of_kinds_change_no_loss(change: Any) -> None:
     problems = (seven_kinds(), change(seven_kinds()))
-    results = [simulate(one, [policies.DEFAULT], 10_000, 60, marks=[]) for one in problems]
-    mean = [result.mean("loss")[policies.DEFAULT] for result in results]
-    error = [result.error("loss")[policies.DEFAULT] for result in results]
+    results = [simulate(one, [DEFAULT], 10_000, 60, marks=[]) for one in problems]
+    mean = [result.mean("loss")[DEFAULT] for result in results]
+    error = [result.error("loss")[DEFAULT] for result in results]
     assert abs(mean[0] - mean[1]) < 3.0 * math.hypot(*error)
 
 
@@ -113,9 +113,9 @@ def test_odd_units_and_another_order_of_kinds_change_no_loss(change: Any) -> Non
 def test_a_fixed_cost_for_every_task_moves_the_ratio_to_the_new_optimum(added: float) -> None:
     problem = seven_kinds()
     dearer = replace(problem, cost=problem.cost + added)
-    result = simulate(dearer, [policies.DEFAULT], 20_000, 10, marks=[])
+    result = simulate(dearer, [DEFAULT], 20_000, 10, marks=[])
     assert solve(dearer).ratio < 0.8 * solve(problem).ratio
-    assert result.mean("theta")[policies.DEFAULT] == pytest.approx(solve(dearer).ratio, rel=0.02)
+    assert result.mean("price")[DEFAULT] == pytest.approx(solve(dearer).ratio, rel=0.02)
 
 
 @pytest.mark.parametrize("costs", [(1.0, 1.0, 1.0), (1.0, 1.2, 0.7)])
@@ -123,9 +123,9 @@ def test_costs_that_never_vary_are_as_good_as_costs_that_hardly_do(costs: tuple[
     options = dict(zip("abc", zip((0.5, 0.6, 0.3), costs, strict=True), strict=True))
     scatter = {"none": Noise(sd=0.0), "little": Noise("gamma", cv=1e-3)}
     problems = [same_for_all(options, reward_noise=Noise(sd=0.3), cost_noise=noise) for noise in scatter.values()]
-    results = [simulate(one, [policies.DEFAULT], 3000, 60, marks=[]) for one in problems]
-    mean = [result.mean("loss")[policies.DEFAULT] for result in results]
-    error = [result.error("loss")[policies.DEFAULT] for result in results]
+    results = [simulate(one, [DEFAULT], 3000, 60, marks=[]) for one in problems]
+    mean = [result.mean("loss")[DEFAULT] for result in results]
+    error = [result.error("loss")[DEFAULT] for result in results]
     assert abs(mean[0] - mean[1]) < 3.0 * math.hypot(*error)
 
 
@@ -149,17 +149,17 @@ ODD_PROBLEMS = {
 @pytest.mark.parametrize("name", list(ODD_PROBLEMS))
 def test_the_default_tries_everything_and_stays_finite_on(name: str) -> None:
     problem = ODD_PROBLEMS[name]
-    policy: Any = make(policies.DEFAULT, known(problem, 300))
+    policy: Any = make(DEFAULT, known(problem, 300))
     state, pulls = drive(policy, problem, 300)
     assert (pulls[problem.offered] > 0).all()
-    assert np.isfinite(state.plug_in.ratio).all()
-    result = simulate(problem, [policies.DEFAULT], tasks=300, runs=2, threads=1)
+    assert np.isfinite(state.plug_in.price).all()
+    result = simulate(problem, [DEFAULT], tasks=300, runs=2, threads=1)
     assert np.isfinite(result.curves).all()
 
 
 def test_the_default_meets_every_kind_once_without_stumbling() -> None:
     problem = same_for_all({"a": (1.0, 1.0), "b": (2.0, 1.5)}, kinds=60)
-    _, pulls = drive(make(policies.DEFAULT, known(problem, 60)), problem, 60)
+    _, pulls = drive(make(DEFAULT, known(problem, 60)), problem, 60)
     assert pulls.sum() == 60
 
 
@@ -207,7 +207,7 @@ def test_evidence_fades_by_half_in_a_half_life(half_life: float) -> None:
     assert arms.reward_squares[0, 0] / now == pytest.approx(weights @ (rewards - mean_reward) ** 2)
     products = weights @ ((rewards - mean_reward) * (costs - mean_cost))
     assert arms.products[0, 0] / now == pytest.approx(products)
-    assert state.plug_in.ratio[0] == pytest.approx(mean_reward / mean_cost)
+    assert state.plug_in.price[0] == pytest.approx(mean_reward / mean_cost)
 
 
 def test_a_policy_that_forgets_finds_what_has_become_best() -> None:
@@ -228,14 +228,14 @@ def test_a_half_life_is_a_number_of_tasks() -> None:
 
 
 def test_the_default_learns_what_greedy_never_does() -> None:
-    result = simulate(two_kinds(0.8), [policies.DEFAULT, "kind-greedy"], tasks=20_000, runs=10, seed=8)
+    result = simulate(two_kinds(0.8), [DEFAULT, "kind-greedy"], tasks=20_000, runs=10, seed=8)
     regret = result.mean("regret")
-    assert regret[policies.DEFAULT] < 400
+    assert regret[DEFAULT] < 400
     assert regret["kind-greedy"] > 1000
 
 
 def test_waiting_tasks_spread_the_default_over_the_options() -> None:
-    policy: Any = make(policies.DEFAULT, known(two_kinds(), 100))
+    policy: Any = make(DEFAULT, known(two_kinds(), 100))
     state, pending, options = policy.init(1, 4), np.zeros(4, np.uint32), np.arange(4, dtype=np.uint32)
     for task in range(1, 41):
         pending[policy.choose(state, 0, options, pending, Rng(5, task)).option] += 1
@@ -254,5 +254,5 @@ def test_a_kind_that_was_away_for_a_thousand_half_lives_is_still_known(engine: s
         plug_in = scheduler.ask(lambda batch: batch.replica.fold.state.learned.plug_in)
         assert plug_in.known_kinds[0] == 2
         assert scheduler.summary().set_aside == []
-        assert scheduler.summary().theta == pytest.approx(9.0, rel=0.01)
+        assert scheduler.summary().price == pytest.approx(9.0, rel=0.01)
         assert scheduler.rebuild()

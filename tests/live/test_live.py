@@ -249,7 +249,7 @@ def test_a_task_stops_counting_when_its_lease_ends_and_its_late_report_still_cou
         assert scheduler.summary().running == 2
         time.sleep(0.1)
         assert scheduler.summary().running == 1
-        assert [line.state for line in scheduler.latest()] == ["running", "overdue"]
+        assert [line.state for line in scheduler.latest()] == ["running", "expired"]
         late.report(reward=1.0, cost=1.0)
         late.report(reward=1.0, cost=1.0)
         assert scheduler.summary().reports == 1
@@ -317,15 +317,15 @@ def test_a_decision_is_explained_by_what_was_known_then(address: str) -> None:
         last = scheduler.explain(after)
         assert {one.option: one.running for one in last.options}[running.option] == 1
         for one in last.options:
-            assert last.theta is not None
-            assert one.score == one.reward_estimate - last.theta * one.cost_estimate
+            assert last.price is not None
+            assert one.score == one.reward_estimate - last.price * one.cost_estimate
         assert "its score" in last.why
 
 
 def test_another_policy_learns_from_the_whole_history_by_its_own_judgement(address: str) -> None:
     with Scheduler(address, seed=4) as scheduler:
         tasks = run_some(scheduler, 50)
-        key = scheduler.ask(lambda batch: batch.replica.key)
+        key = scheduler.ask(lambda batch: batch.replica.seed_key)
         scheduler.change(policy="running-ratio-dol,horizon=1000,reward_max=2,cost_min=1")
         assert scheduler.summary().policy.startswith("running-ratio-dol")
         policy = find("running-ratio-dol").type(horizon=1000, reward_max=2.0, cost_min=1.0)
@@ -404,7 +404,7 @@ def test_a_scheduler_that_exists_is_not_given_other_settings_by_accident(durable
 def test_a_policy_must_be_told_what_nobody_knows() -> None:
     with pytest.raises(BadParameter, match="must be told horizon; write dol-rm,horizon=value"):
         Scheduler(policy="dol-rm")
-    told = "dol-rm,horizon=1000,reward_max=1,cost_min=0.1,ratio_min=0,ratio_max=10"
+    told = "dol-rm,horizon=1000,reward_max=1,cost_min=0.1,price_min=0,price_max=10"
     with Scheduler(policy=told) as scheduler:
         run_some(scheduler, 5)
         assert scheduler.summary().policy.startswith("dol-rm,horizon=1000")
@@ -470,6 +470,6 @@ def test_what_threads_ask_for_at_once_is_all_done(address: str) -> None:
 
 
 def test_forked_processes_go_on_by_themselves(durable: str) -> None:
-    program = [sys.executable, str(Path(__file__).with_name("forks.py")), durable]
+    program = [sys.executable, str(Path(__file__).parents[1] / "forks.py"), durable]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stdout) == (0, "good\n"), ended.stderr
