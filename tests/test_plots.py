@@ -23,6 +23,7 @@ from worthwhile import Results, seven_kinds, simulate, solve
 from worthwhile.errors import BadParameter
 from worthwhile.plots import LOOKS, draw, look_of, plot, spread_out
 from worthwhile.policies.registry import LIST
+from worthwhile.simulation.loop import TOTALS
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +164,7 @@ def test_drawing_leaves_matplotlibs_global_state_alone(tmp_path: Path) -> None:
     script = f"""
 import sys
 from worthwhile import simulate, two_kinds
+from worthwhile.simulation.loop import TOTALS
 from worthwhile.plots import plot
 assert "matplotlib" not in sys.modules
 results = simulate(two_kinds(), tasks=50, runs=2, engine="python")
