@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from worthwhile.errors import StoreError
-from worthwhile.live.group_commit import GroupCommit, Request, Turn, Waiting
-from worthwhile.live.group_commit import __file__ as turns_file
+from worthwhile.live.group_commit import Follower, GroupCommit, Request, Token
+from worthwhile.live.group_commit import __file__ as module_file
 
 
 class Slow:
@@ -48,11 +48,11 @@ class Crowd:
 
     def ask(self, number: int) -> None:
         """Another thread: it is at work, or it waits, when this returns."""
-        waiting = len(self.slow.group_commit.waiting)
+        waiting = len(self.slow.group_commit.queue)
         self.threads.append(threading.Thread(target=self.asking, args=(number,)))
         self.threads[-1].start()
         assert self.slow.begun.wait(30)
-        while number > 0 and len(self.slow.group_commit.waiting) == waiting:
+        while number > 0 and len(self.slow.group_commit.queue) == waiting:
             time.sleep(0.001)
 
     def asking(self, number: int) -> None:
@@ -72,11 +72,11 @@ def test_what_waits_is_done_together() -> None:
     slow.go.set()
     assert crowd.all_answered() == list(range(8))
     assert slow.batches == [1, 7]
-    assert not slow.group_commit.held
+    assert not slow.group_commit.leading
 
 
 def test_whoever_has_been_answered_asks_again_before_the_next_batch() -> None:
-    """The last one answered passes the turn on, so that batches stay as large as the crowd."""
+    """The last one answered passes the lead on, so that batches stay as large as the crowd."""
     batches: list[int] = []
 
     def work(batch: Sequence[Request]) -> None:
@@ -126,7 +126,7 @@ def test_several_requests_queue_like_one_and_are_not_passed_over() -> None:
     assert [[one.answer for one in some] for some in asked] == [
         [10 * turn, 10 * turn + 1, 10 * turn + 2] for turn in range(50)
     ]
-    assert not group_commit.held
+    assert not group_commit.leading
 
 
 def test_work_that_is_interrupted_leaves_nobody_waiting() -> None:
@@ -148,15 +148,15 @@ def test_work_that_is_interrupted_leaves_nobody_waiting() -> None:
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(5)]
     for number, thread in enumerate(threads, 1):
         thread.start()
-        while len(slow.group_commit.waiting) < number:
+        while len(slow.group_commit.queue) < number:
             time.sleep(0.001)
-    slow.group_commit.work = interrupted
+    slow.group_commit.commit = interrupted
     slow.go.set()
     for thread in threads:
         thread.join(30)
     assert crowd.all_answered() == [0]
     assert sorted(reasons) == ["KeyboardInterrupt", *["StoreError"] * 4]
-    assert not slow.group_commit.held
+    assert not slow.group_commit.leading
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_who_is_interrupted_in_the_queue_leaves_it_and_the_others_are_answered(s
         crowd.ask(number)
 
     def more_wait() -> None:
-        while len(slow.group_commit.waiting) < 3:  # this thread waits too
+        while len(slow.group_commit.queue) < 3:  # this thread waits too
             time.sleep(0.001)
         for number in range(3, 7):
             crowd.ask(number)
@@ -204,7 +204,7 @@ def test_who_is_interrupted_in_the_queue_leaves_it_and_the_others_are_answered(s
     slow.go.set()
     assert crowd.all_answered() == list(range(7))
     assert slow.batches == [1, 6]
-    assert not slow.group_commit.held
+    assert not slow.group_commit.leading
 
 
 def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled: Signalled) -> None:
@@ -214,7 +214,7 @@ def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled:
     crowd.ask(1)
 
     def it_is_worked_on() -> None:
-        while len(slow.group_commit.waiting) < 2:
+        while len(slow.group_commit.queue) < 2:
             time.sleep(0.001)
         slow.begun.clear()
         slow.go.set()
@@ -229,7 +229,7 @@ def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled:
         slow.group_commit.ask(request)
     assert (request.answer, request.reason) == (99, None)
     assert crowd.all_answered() == [0, 1, 2]
-    assert not slow.group_commit.held
+    assert not slow.group_commit.leading
 
 
 def test_a_signal_handler_may_ask_while_its_thread_waits(signalled: Signalled) -> None:
@@ -238,7 +238,7 @@ def test_a_signal_handler_may_ask_while_its_thread_waits(signalled: Signalled) -
     crowd.ask(0)
 
     def it_waits() -> None:
-        while not slow.group_commit.waiting:
+        while not slow.group_commit.queue:
             time.sleep(0.001)
         crowd.ask(1)
         threading.Timer(0.2, slow.go.set).start()
@@ -248,7 +248,7 @@ def test_a_signal_handler_may_ask_while_its_thread_waits(signalled: Signalled) -
     assert slow.group_commit.ask(Request(print, 99)) == 99
     assert answers == [98]
     assert crowd.all_answered() == [0, 1]
-    assert not slow.group_commit.held
+    assert not slow.group_commit.leading
 
 
 def test_who_asks_in_the_middle_of_its_own_work_is_told_so() -> None:
@@ -258,7 +258,7 @@ def test_who_asks_in_the_middle_of_its_own_work_is_told_so() -> None:
     group_commit = GroupCommit(work)
     with pytest.raises(StoreError, match=r"in the middle of using the scheduler; .* set a flag, and do it later"):
         group_commit.ask(Request(print, 1))
-    assert not group_commit.held
+    assert not group_commit.leading
 
 
 def test_ctrl_c_at_any_moment_leaves_nobody_waiting() -> None:
@@ -317,7 +317,7 @@ class Interrupting:
         self.first, self.second = first, second
 
     def trace(self, frame: FrameType, event: str, arg: object) -> Any:
-        if frame.f_code.co_filename != turns_file:
+        if frame.f_code.co_filename != module_file:
             return None
         frame.f_trace_opcodes = True
         if event == "call" or (event == "opcode" and frame.f_lasti in after_calls(frame.f_code)):
@@ -327,7 +327,7 @@ class Interrupting:
         return self.trace
 
     def profile(self, frame: FrameType, event: str, arg: object) -> None:
-        if self.first <= 0 and frame.f_code.co_filename == turns_file and event in ("call", "c_return"):
+        if self.first <= 0 and frame.f_code.co_filename == module_file and event in ("call", "c_return"):
             self.second -= 1
             if self.second == 0:
                 raise KeyboardInterrupt
@@ -348,7 +348,7 @@ def after_calls(code: CodeType) -> set[int]:
 
 
 @pytest.mark.parametrize("others", [0, 2])
-def test_two_interrupts_anywhere_leave_the_turn_to_others(others: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_interrupts_anywhere_leave_the_lead_to_others(others: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one comes while the first is being dealt with."""
     monkeypatch.setattr("worthwhile.live.group_commit.LONGEST_SLEEP", 0.01)
     interrupts = 0
@@ -370,7 +370,7 @@ def test_two_interrupts_anywhere_leave_the_turn_to_others(others: int, monkeypat
             last.start()
             last.join(10)
             assert crowd.all_answered() == list(range(others)), (first, second)
-            assert (answered, slow.group_commit.held, list(slow.group_commit.waiting)) == ([99], {}, []), (
+            assert (answered, slow.group_commit.leading, list(slow.group_commit.queue)) == ([99], {}, []), (
                 first,
                 second,
             )
@@ -383,39 +383,39 @@ def at_once(batch: Sequence[Request]) -> None:
         request.answer, request.reason = request.task, None
 
 
-class Late(dict[str, Turn]):
-    """A turn that is free again just when somebody has queued for it; another thread asks before that one goes on."""
+class Late(dict[str, Token]):
+    """A lead that is free again just when somebody has queued for it; another thread asks before that one goes on."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
-        super().__init__(turn=(0,))
+        super().__init__(leader=(0,))
         self.meanwhile, self.asked = meanwhile, 0
 
-    def setdefault(self, key: str, turn: Any = None) -> Turn:
+    def setdefault(self, key: str, token: Any = None) -> Token:
         self.asked += 1
         if self.asked == 2:
             self.clear()
-            super().setdefault(key, turn)
+            super().setdefault(key, token)
             self.meanwhile()
-        return super().setdefault(key, turn)
+        return super().setdefault(key, token)
 
 
-def test_who_finds_the_turn_free_at_last_wakes_those_behind() -> None:
+def test_who_finds_the_lead_free_at_last_wakes_those_behind() -> None:
     group_commit = GroupCommit(at_once)
     answers: list[int] = []
     second = threading.Thread(target=lambda: answers.append(group_commit.ask(Request(print, 2))), daemon=True)
 
     def meanwhile() -> None:
         second.start()
-        while len(group_commit.waiting) < 2:
+        while len(group_commit.queue) < 2:
             time.sleep(0.001)
 
-    group_commit.held = Late(meanwhile)
+    group_commit.leading = Late(meanwhile)
     assert group_commit.ask(Request(print, 1)) == 1
     second.join(10)
     assert answers == [2]
 
 
-def test_a_full_stack_leaves_the_turn_to_others() -> None:
+def test_a_full_stack_leaves_the_lead_to_others() -> None:
     """Asked at every depth, until there is no room for another call."""
     group_commit, refused = GroupCommit(at_once), []
 
@@ -430,14 +430,14 @@ def test_a_full_stack_leaves_the_turn_to_others() -> None:
     with pytest.raises(RecursionError):
         deeper()
     assert len(refused) > 1
-    assert group_commit.held == {}
+    assert group_commit.leading == {}
     assert group_commit.ask(Request(print, 2)) == 2
 
 
-class Leaving(deque[Waiting]):
+class Leaving(deque[Follower]):
     """A queue that everybody else leaves as soon as one has been taken out."""
 
-    def popleft(self) -> Waiting:
+    def popleft(self) -> Follower:
         first = super().popleft()
         self.clear()
         return first
@@ -445,8 +445,8 @@ class Leaving(deque[Waiting]):
 
 def test_who_leaves_the_queue_while_it_is_taken_out_holds_nobody_up() -> None:
     group_commit, requests = GroupCommit(at_once), [Request(print, number) for number in range(3)]
-    group_commit.waiting = Leaving(Waiting([request], (number,)) for number, request in enumerate(requests[1:], 1))
-    first, second = group_commit.waiting
+    group_commit.queue = Leaving(Follower([request], (number,)) for number, request in enumerate(requests[1:], 1))
+    first, second = group_commit.queue
     thread = threading.Thread(target=lambda: group_commit.ask(requests[0]))
     thread.start()
     thread.join(10)
@@ -473,4 +473,4 @@ def test_nobody_is_forgotten_when_threads_change_all_the_time() -> None:
     finally:
         sys.setswitchinterval(interval)
     assert not any(thread.is_alive() for thread in threads)
-    assert not group_commit.held
+    assert not group_commit.leading

@@ -1,7 +1,18 @@
-"""Group commit: what threads ask for at the same time is done in one transaction, by one of them.
+"""Group commit: what threads ask for at the same time is done in one transaction, by one of them, the leader.
 
-Whoever finds nobody at work does the work, for itself and for all that are waiting by then. A lone caller pays for no
-change of threads.
+Whoever finds nobody leading leads, for itself and for all that are queued by then: a lone caller pays for no change of
+threads. Only the main thread is interrupted by signals (Ctrl-C); any thread may run out of stack.
+
+| state of       | next               | moved on by                            | an interrupt there leaves          |
+|----------------|--------------------|----------------------------------------|------------------------------------|
+| the lead: free | a call's           | any call; the first one wins           | nothing                            |
+| … a call's     | WAKING             | that call, if its batch had followers  | the lead free, the queue woken     |
+|                | another's, or free | that call, if it had none              | the same                           |
+| … WAKING       | another's, or free | the last follower to be woken          | nothing: none is the main thread   |
+| a call: queued | taken out          | a leader                               | nothing of it: it leaves the queue |
+|                | leading            | itself, once the lead is its own       | the same                           |
+| … taken out    | answered           | the leader, then one follower the next | it waiting for the commit          |
+| … leading      | done               | itself                                 | “not known” to its followers       |
 """
 
 from __future__ import annotations
@@ -23,12 +34,12 @@ IN_THE_MIDDLE = (
     "set a flag, and do it later"
 )
 LONGEST_SLEEP = 1.0  # seconds
-Turn = tuple[int]  # of a thread; each time it asks, another object
-THEIRS: Turn = (0,)  # of those who have been answered, one after the other
+Token = tuple[int]  # the thread of a call; a new object for each call, compared by `is`
+WAKING: Token = (0,)
 
 
 class Request:
-    """Something asked of the scheduler, and later its answer or the reason why there is none."""
+    """Something asked of the scheduler, and later its answer or the error why there is none."""
 
     answer: Any = None
     reason: BaseException | None = UNKNOWN
@@ -42,176 +53,181 @@ class Request:
         self.action, self.task, self.key, self.kind = action, task, key, kind
 
 
-class Waiting:
-    """A thread that waits for its requests to be answered, or for nobody to be at work."""
+class Follower:
+    """A call in the queue: some leader answers its requests, unless it is to lead itself."""
 
     queued = answered = False
-    next: Waiting | None = None  # to be woken
+    next: Follower | None = None  # to be woken by this one
 
-    def __init__(self, requests: Sequence[Request], turn: Turn) -> None:
-        self.requests, self.turn = requests, turn
-        self.interruptible = is_main_thread(turn)
-        self.news: SimpleQueue[None] = SimpleQueue()
+    def __init__(self, requests: Sequence[Request], token: Token) -> None:
+        self.requests, self.token = requests, token
+        self.interruptible = is_main_thread(token)
+        # put and get are single C calls. In an Event or a Condition, written in Python, an interrupt may come while
+        # it holds its lock, and a signal handler that asks would then wait for its own thread.
+        self.wakeups: SimpleQueue[None] = SimpleQueue()
 
     def sleep(self) -> None:
-        """Until there is news; not for ever, in case that whoever had some was interrupted twice."""
+        """Until it is woken; for a second at most, as an interrupted thread may have woken nobody."""
         try:  # noqa: SIM105 (which would take as long as the rest)
-            self.news.get(True, LONGEST_SLEEP)
+            self.wakeups.get(True, LONGEST_SLEEP)
         except Empty:
             pass
 
-    def go_on(self) -> None:
-        """It is answered."""
+    def wake_answered(self) -> None:
         self.answered = True
-        self.news.put(None)
+        self.wakeups.put(None)
 
 
 class GroupCommit:
-    """One at a time works, the others wait; `work` answers a batch of requests.
+    """One call at a time leads, the others follow; `commit` answers a batch of requests."""
 
-    Who has been answered wakes the next one, and the last of them ends the turn. By then most have asked for something
-    again, so that the next batch is as large. All woken at once would only wait for the interpreter's lock.
-
-    Signals may interrupt the main thread anywhere. So nobody depends on it: it works for itself alone, and only if
-    nobody else could. What it has taken is known from what is stored, not from where it is.
-    """
-
-    def __init__(self, work: Callable[[Sequence[Request]], None]) -> None:
-        self.work = work
-        self.waiting: deque[Waiting] = deque()
-        self.held: dict[str, Turn] = {}  # "turn": whose it is; whoever puts it there first has it
+    def __init__(self, commit: Callable[[Sequence[Request]], None]) -> None:
+        self.commit = commit
+        self.queue: deque[Follower] = deque()
+        # A dict, because `setdefault` is one C call: it takes the lead and says whether it has, in a step that no
+        # interrupt divides. After a lock's acquire, an interrupt may come before anyone has noted who holds it.
+        self.leading: dict[str, Token] = {}
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
-        mine, held, waiting = (get_ident(),), self.held, self.waiting
+        token, leading, queue = (get_ident(),), self.leading, self.queue
         try:
-            if held.setdefault("turn", mine) is not mine:
-                self.wait(mine, [request])
-            elif waiting:
-                self.lead(mine, [request])
+            if leading.setdefault("leader", token) is not token:
+                self.follow(token, [request])
+            elif queue:
+                self.lead(token, [request])
             else:  # as `lead` does, for one alone
-                self.work([request])
-                if waiting:
-                    self.end()
+                self.commit([request])
+                if queue:
+                    self.hand_over()
                 else:
-                    del held["turn"]
-                    if waiting:
-                        self.call()
+                    del leading["leader"]
+                    if queue:  # somebody has queued between these two lines
+                        self.wake_all()
         except BaseException:
-            if "turn" in self.held and self.held["turn"] is mine:  # no calls here: the next signal may come after one
-                del self.held["turn"]
-            self.call()
+            # No calls before the `del`: Python lets signals in after a call, and a second Ctrl-C would keep the lead.
+            if "leader" in self.leading and self.leading["leader"] is token:
+                del self.leading["leader"]
+            self.wake_all()
             raise
         if request.reason is not None:
             raise request.reason
         return request.answer
 
     def ask_all(self, requests: Sequence[Request]) -> None:
-        """Several from one thread, in one transaction; each gets its own answer or reason."""
-        mine = (get_ident(),)
+        """Several from one thread, in one transaction; each gets its own answer or error."""
+        token = (get_ident(),)
         try:
-            if self.held.setdefault("turn", mine) is mine:
-                self.lead(mine, requests)
+            if self.leading.setdefault("leader", token) is token:
+                self.lead(token, requests)
             else:
-                self.wait(mine, requests)
+                self.follow(token, requests)
         except BaseException:
-            if "turn" in self.held and self.held["turn"] is mine:
-                del self.held["turn"]
-            self.call()
+            if "leader" in self.leading and self.leading["leader"] is token:  # no calls, as in `ask`
+                del self.leading["leader"]
+            self.wake_all()
             raise
 
-    def end(self) -> None:
-        """The turn goes to who has waited longest, or it is free; the main thread may leave before it gets it."""
-        for one in self.waiting.copy():
-            if not one.interruptible:
-                self.held["turn"] = one.turn
-                one.news.put(None)
-                return
-        del self.held["turn"]
-        if self.waiting:
-            self.call()
-
-    def call(self) -> None:
-        """All who wait: see whose turn it is."""
-        for one in self.waiting.copy():
-            one.news.put(None)
-
-    def lead(self, mine: Turn, requests: Sequence[Request]) -> None:
-        """Do that and what is waiting; then the others go on."""
-        if is_main_thread(mine):
-            if self.others_wait():
-                self.end()
-                self.wait(mine, requests)
+    def lead(self, token: Token, requests: Sequence[Request]) -> None:
+        """Commit these requests and what is queued; then wake the followers."""
+        if is_main_thread(token):
+            # Signals interrupt the main thread, anywhere. If it led a batch, Ctrl-C would take the others' answers
+            # along; so it works for itself alone, and only if nobody else could lead.
+            if self.other_threads_wait():
+                self.hand_over()
+                self.follow(token, requests)
             else:
-                self.work(requests)
-                self.end()
+                self.commit(requests)
+                self.hand_over()
             return
-        answered: list[Waiting] = []
+        followers: list[Follower] = []
         try:
             with suppress(IndexError):  # the main thread may leave
-                for _ in range(len(self.waiting)):  # others may come
-                    answered.append(self.waiting.popleft())
-            self.work([*requests, *(request for one in answered for request in one.requests)])
+                for _ in range(len(self.queue)):  # others may come
+                    followers.append(self.queue.popleft())
+            self.commit([*requests, *(request for follower in followers for request in follower.requests)])
         finally:
-            self.wake(answered)
+            self.wake_in_turn(followers)
 
-    def others_wait(self) -> bool:
-        """Anybody but the main thread."""
-        return False in [one.interruptible for one in self.waiting.copy()]
+    def wake_in_turn(self, followers: Sequence[Follower]) -> None:
+        """Each follower wakes the next one, and the last hands over; the main thread goes its own way.
 
-    def wake(self, answered: Sequence[Waiting]) -> None:
-        """One wakes the next, and the last ends the turn; the main thread goes its own way."""
-        chain = [one for one in answered if not one.interruptible]
-        for one, after in pairwise(chain):
-            one.next = after
-        for one in answered:
-            if one.interruptible:
-                one.go_on()
+        All woken at once would only wait for the interpreter's lock. And by the time the last one runs, most have
+        asked for something again, so that the next batch is as large.
+        """
+        chain = [follower for follower in followers if not follower.interruptible]
+        for follower, after in pairwise(chain):
+            follower.next = after
+        for follower in followers:
+            if follower.interruptible:
+                follower.wake_answered()
         if chain:
-            self.held["turn"] = THEIRS
-            chain[0].go_on()
+            self.leading["leader"] = WAKING
+            chain[0].wake_answered()
         else:
-            self.end()
+            self.hand_over()
 
-    def wait(self, mine: Turn, requests: Sequence[Request]) -> None:
-        """Until it is done, or this thread's turn to do it."""
-        if self.held.get("turn") == mine:
+    def hand_over(self) -> None:
+        """The longest waiting thread leads, or nobody; not the main thread, which may leave before it is woken."""
+        for follower in self.queue.copy():
+            if not follower.interruptible:
+                self.leading["leader"] = follower.token
+                follower.wakeups.put(None)
+                return
+        del self.leading["leader"]
+        if self.queue:
+            self.wake_all()
+
+    def wake_all(self) -> None:
+        """Everybody queued looks again who leads."""
+        for follower in self.queue.copy():
+            follower.wakeups.put(None)
+
+    def other_threads_wait(self) -> bool:
+        """Anybody but the main thread."""
+        return False in [follower.interruptible for follower in self.queue.copy()]
+
+    def follow(self, token: Token, requests: Sequence[Request]) -> None:
+        """Queue until the requests are answered, or until it is this call's turn to lead."""
+        if self.leading.get("leader") == token:  # another call of this very thread
             raise StoreError(IN_THE_MIDDLE)
-        one, leads = Waiting(requests, mine), False
+        follower, leads = Follower(requests, token), False
         try:
-            one.queued = True
-            self.waiting.append(one)
-            while not one.answered and not leads:
-                if (one.interruptible and self.others_wait()) or self.held.setdefault("turn", mine) is not mine:
-                    one.sleep()
-                elif self.took_out(one):
+            follower.queued = True
+            self.queue.append(follower)
+            while not follower.answered and not leads:
+                if (follower.interruptible and self.other_threads_wait()) or self.leading.setdefault(
+                    "leader", token
+                ) is not token:
+                    follower.sleep()
+                elif self.left_queue(follower):
                     leads = True
-                else:  # done meanwhile
-                    self.end()
-                    if not one.answered:  # or not: whoever took it out had no room left on its stack
+                else:  # answered meanwhile
+                    self.hand_over()
+                    if not follower.answered:  # or not: whoever took it out had no room left on its stack
                         return
         except BaseException:
             try:
-                self.waiting.remove(one)
-            except ValueError:
-                while one.queued and not one.answered and self.held.get("turn", mine) is not mine:
-                    one.sleep()  # somebody is at work on it
+                self.queue.remove(follower)
+            except ValueError:  # a leader has taken it out: wait, so that the caller knows what is stored
+                while follower.queued and not follower.answered and self.leading.get("leader", token) is not token:
+                    follower.sleep()
             raise
         if leads:
-            self.lead(mine, requests)
-        elif one.next is not None:
-            one.next.go_on()
-        elif not one.interruptible:
-            self.end()
+            self.lead(token, requests)
+        elif follower.next is not None:
+            follower.next.wake_answered()
+        elif not follower.interruptible:
+            self.hand_over()
 
-    def took_out(self, one: Waiting) -> bool:
-        """Take somebody out of the queue, unless somebody else has done so."""
+    def left_queue(self, follower: Follower) -> bool:
+        """Take it out of the queue, unless a leader has done so."""
         try:
-            self.waiting.remove(one)
+            self.queue.remove(follower)
         except ValueError:
             return False
         return True
 
 
-def is_main_thread(mine: Turn) -> bool:
-    return mine[0] == threading.main_thread().ident
+def is_main_thread(token: Token) -> bool:
+    return token[0] == threading.main_thread().ident
