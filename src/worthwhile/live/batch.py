@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import repeat
 from math import isfinite
 from typing import Any
@@ -22,18 +22,21 @@ from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import Request
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import Settings
-from worthwhile.live.stores.base import NO_POLICY, OWN, Header, LogRow, TaskRow, Transaction
+from worthwhile.live.stores.base import (
+    NO_POLICY,
+    Header,
+    LogRow,
+    TaskRow,
+    Transaction,
+    own_report,
+    running_task,
+    with_report,
+)
 from worthwhile.live.validation import both, feedback, option_text
 
 SNAPSHOT_EVERY = 20_000  # entries of the log
-REWARD = TaskRow._fields.index("reward")
-NOT_REPORTED = None, None, None, 0  # a task's reward, cost, entry of the log, and whether it was cancelled
 COUNTS_ONCE = "a report counts once"
 FINDS_OUT = "worthwhile.testing.check_policy finds out more"
-
-# what _make does, without a call into Python: every task has three of them
-task_row: Callable[[tuple[Any, ...]], TaskRow] = partial(tuple.__new__, TaskRow)
-log_row: Callable[[tuple[Any, ...]], LogRow] = partial(tuple.__new__, LogRow)
 
 
 class Batch:
@@ -142,10 +145,11 @@ class Batch:
         if not isfinite(reward + cost):
             raise broken(fold, f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
         option = int(option)
-        row = task_row((
-            task, offer.kind, option, offer.text, pending, reward, cost, fold.prices[0], fold.position, fold.number,
-            key, now, now + lease, replica.settings.overhead, None, None, None, 0,
-        ))  # fmt: skip
+        row = running_task(
+            task=task, kind=offer.kind, option=option, options=offer.text, pending=pending, reward_estimate=reward,
+            cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, key=key, decided=now,
+            lease_end=now + lease, overhead=replica.settings.overhead,
+        )  # fmt: skip
         running[option] = running.get(option, 0) + 1
         self.rows[task] = row
         if key is not None:
@@ -209,13 +213,13 @@ class Batch:
             raise BadFeedback(f"task {number}: neither a reward nor a cost; report at least one")
         row, entry = self.task(number), None
         reward, cost = both(reward, cost)
-        if row[REWARD:] != NOT_REPORTED:
+        if row.reward is not None or row.cost is not None or row.cancelled:
             reward, cost = self.completed(row, reward, cost)
             if (reward, cost) == (row.reward, row.cost):
                 return row
         if reward is not None and cost is not None:
             entry = self.conclude(row, reward, cost)
-        row = task_row((*row[:REWARD], reward, cost, entry, 0))
+        row = with_report(row, reward, cost, entry)
         self.update(row)
         return row
 
@@ -234,11 +238,7 @@ class Batch:
     def conclude(self, row: TaskRow, reward: float, cost: float) -> int:
         """A task's own report, as an entry of the log; its number."""
         number = self.header.reports + len(self.entries) + 1
-        kind, option, overhead = row.kind, row.option, row.overhead
-        reward_estimate, cost_estimate = row.reward_estimate, row.cost_estimate
-        entry = log_row(
-            (number, row.task, OWN, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, row.policy)
-        )
+        entry = own_report(row, number, reward, cost)
         self.entries.append(entry)
         self.replica.fold.learn(entry)
         return number
@@ -261,7 +261,9 @@ class Batch:
     def see(self, row: TaskRow, option: int, values: tuple[float, float]) -> None:
         """A side observation that is new."""
         number, (reward, cost) = self.header.reports + len(self.entries) + 1, values
-        entry = LogRow(number, row.task, option, row.kind, option, reward, cost, row.overhead, 0.0, 0.0, NO_POLICY)
+        entry = own_report(row, number, reward, cost)._replace(
+            observed=option, option=option, reward_estimate=0.0, cost_estimate=0.0, policy=NO_POLICY
+        )
         self.entries.append(entry)
         self.replica.fold.learn(entry)
         self.observed[row.task][option] = values

@@ -16,6 +16,7 @@ from worthwhile.policies.base import Policy
 from worthwhile.state import Size
 
 ROOM = Size(8, 8)  # of a new state; it doubles when it is full
+FINITE = "reward", "cost", "overhead", "reward_estimate", "cost_estimate"  # fields of the log that must be so
 MOST_NAMED = 100  # bad entries that are kept by name; the rest are counted
 
 
@@ -140,8 +141,8 @@ def fault(row: LogRow, kinds: int, options: int) -> str:
     for what, number, count in (("kind", row.kind, kinds), ("option", row.option, options)):
         if type(number) is not int or not 0 <= number < count:
             return f"task {row.task}: no {what} has the number {number!r}"
-    values = row[5:10]
-    for what, value in zip(LogRow._fields[5:10], values, strict=True):
+    values = row.reward, row.cost, row.overhead, row.reward_estimate, row.cost_estimate
+    for what, value in zip(FINITE, values, strict=True):
         if type(value) is not float or not math.isfinite(value):
             return f"task {row.task}: {what} = {value!r} is not a finite number"
     if row.cost <= 0.0 or row.overhead < 0.0:

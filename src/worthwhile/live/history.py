@@ -13,7 +13,7 @@ from worthwhile.errors import BadParameter, BadTable, BadTask, Error, MissingExt
 from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
 from worthwhile.live.replica import Replica
-from worthwhile.live.stores.base import NO_POLICY, OWN, LogRow, TaskRow
+from worthwhile.live.stores.base import NO_POLICY, OWN, LogRow, TaskRow, running_task
 from worthwhile.live.validation import check_text, feedback, not_negative, option_text
 from worthwhile.tables import as_table, read_columns, replace_file
 
@@ -121,9 +121,12 @@ def check(batch: Batch, rows: Sequence[Recorded]) -> None:
 
 def task_of(one: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
     """A task that was decided elsewhere; it never counts as running."""
-    now, seen = batch.header.now, batch.replica.fold.position
-    decided = str(option), "0", 0.0, 0.0, None, seen, NO_POLICY, one.key, now, now, one.overhead
-    return TaskRow(batch.header.tasks + len(batch.new) + 1, kind, option, *decided, cancelled=1)
+    now, task = batch.header.now, batch.header.tasks + len(batch.new) + 1
+    return running_task(
+        task=task, kind=kind, option=option, options=str(option), pending="0", reward_estimate=0.0, cost_estimate=0.0,
+        price=None, seen=batch.replica.fold.position, policy=NO_POLICY, key=one.key, decided=now, lease_end=now,
+        overhead=one.overhead,
+    )._replace(cancelled=1)  # fmt: skip
 
 
 def write_table(path: Path, portions: Iterable[Sequence[Line]]) -> int:

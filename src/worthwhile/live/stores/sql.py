@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from worthwhile.live.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
 
 AT_ONCE = 500  # values in one list
-OVERHEAD = TaskRow._fields.index("overhead")  # from here on, and the option, a task may change
 
 
 def columns(row: Any) -> str:
@@ -125,8 +124,10 @@ class SqlTransaction(ABC):
             if rows:
                 self.write(sql, [(id, *row) for row in rows])
         if changed:
-            values = [(row.option, *row[OVERHEAD:], id, row.task) for row in changed]
-            self.write(CHANGE_TASKS, values)
+            self.write(CHANGE_TASKS, [
+                (row.option, row.overhead, row.reward, row.cost, row.report, row.cancelled, id, row.task)
+                for row in changed
+            ])  # fmt: skip
         if names or tasks or reports:
             self.write(COUNT, [(len(names), len(tasks), len(reports), id)])
         self.wrote(id, tasks, changed)
