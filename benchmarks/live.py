@@ -172,7 +172,7 @@ def optuna_pairs(url: str, count: int) -> float:
 
 def fill(scheduler: Scheduler, count: int) -> None:
     """A long history, written past the scheduler: as if it had been there for years."""
-    store = scheduler.store
+    store = scheduler._transactor.store
     header = store.transact(lambda tx: tx.open(scheduler.name))
     assert header is not None
     place = header.names
@@ -197,7 +197,7 @@ def long_history(report: Report, folder: Path, count: int, rounds: int) -> None:
         few = per_pair(lambda: pairs(short, 500), 500, rounds)
         writer = Scheduler(url)
         fill(writer, count)
-        writer.store.close()
+        writer._transactor.store.close()
         began = time.perf_counter()
         scheduler = Scheduler(url)
         report.at_most(f"start with {count:,} reports, no snapshot", time.perf_counter() - began, 3e-5 * count, "s")

@@ -60,8 +60,8 @@ def start(url: str, name: str, count: int, threads: int = 1) -> subprocess.Popen
 
 def all_rows(scheduler: Scheduler) -> tuple[dict[int, TaskRow], list[LogRow]]:
     """Every task and the whole log."""
-    tasks = scheduler.ask(lambda batch: batch.tx.latest(batch.replica.id, 10**9))
-    return {row.task: row for row in tasks}, scheduler.entries(0, 10**9)
+    tasks = scheduler._transactor.do(lambda batch: batch.tx.latest(batch.replica.id, 10**9))
+    return {row.task: row for row in tasks}, scheduler._transactor.entries(0, 10**9)
 
 
 def check_everything(url: str, outputs: list[str]) -> tuple[int, int]:

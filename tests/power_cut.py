@@ -125,7 +125,7 @@ def with_disk(path: Path, synchronous: str, acknowledged: list[tuple[str, float 
     finally:
         if scheduler is not None:
             with suppress(PowerOff, apsw.Error, Error):
-                scheduler.store.close()
+                scheduler._transactor.store.close()
 
 
 def lost(path: Path, acknowledged: list[tuple[str, float | None]]) -> int:

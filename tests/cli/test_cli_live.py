@@ -115,8 +115,8 @@ def test_a_history_goes_out_and_comes_back_whole(
             means = {repr(line.option): line.mean_reward for line in kind.options if line.pulls}
             assert means == {repr(line.option): line.mean_reward for line in its_kind.options if line.pulls}
         assert two.rebuild()
-        entries = {entry.task: entry.option for entry in two.entries(0, 99) if entry.observed < 0}
-        rows = two.ask(lambda batch: batch.tx.tasks(batch.replica.id, list(entries)))
+        entries = {entry.task: entry.option for entry in two._transactor.entries(0, 99) if entry.observed < 0}
+        rows = two._transactor.do(lambda batch: batch.tx.tasks(batch.replica.id, list(entries)))
         assert {row.task: row.option for row in rows} == entries
         assert two.explain("1").why == "it was recorded elsewhere, and imported"
         assert its.running == 0
@@ -170,13 +170,13 @@ def test_a_store_that_is_not_there_is_not_made(capsys: pytest.CaptureFixture[str
 def test_rebuild_says_when_the_state_is_not_what_the_log_gives(
     capsys: pytest.CaptureFixture[str], durable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worthwhile.live.scheduler.WORTH_SAVING", 1)
+    monkeypatch.setattr("worthwhile.live.transactor.WORTH_SAVING", 1)
     with Scheduler(durable) as scheduler:
         scheduler.decide("x", [1]).report(1.0, 1.0)
     with Scheduler(durable) as scheduler:
-        fold = scheduler.ask(lambda batch: batch.replica.fold)
+        fold = scheduler._transactor.do(lambda batch: batch.replica.fold)
         fold.state.learned.arms.mean_reward[0, 0] = 0.5  # as if a snapshot had been written by other code
-        scheduler.ask(lambda batch: batch.save_snapshot())
+        scheduler._transactor.do(lambda batch: batch.save_snapshot())
     assert main(["rebuild", durable, "--check"]) == 1
     assert "NOT what the scheduler knows" in capsys.readouterr().out
 

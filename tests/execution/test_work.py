@@ -347,15 +347,15 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         other = next(option for option in (1, 2, 3) if option != task.option)
         bad = outcome(task.id, 1.0, 1.0, {other: (1.0, 1.0), 99: (1.0, 1.0)})
         good = outcome(task.id, 1.0, 1.0, {other: (0.5, 1.0)})
-        scheduler.ask_all([bad])
+        scheduler._transactor.ask_all([bad])
         assert isinstance(bad.reason, BadFeedback)
         assert scheduler.summary().reports == 0
-        scheduler.ask_all([good])
+        scheduler._transactor.ask_all([good])
         assert good.reason is None
-        scheduler.ask_all([good])  # again changes nothing
+        scheduler._transactor.ask_all([good])  # again changes nothing
         assert good.reason is None
         third = outcome(task.id, 1.0, 1.0, {other: (0.7, 1.0)})
-        scheduler.ask_all([third])
+        scheduler._transactor.ask_all([third])
         assert isinstance(third.reason, AlreadyReported)
         assert sum(one.observed for kind in scheduler.summary().kinds for one in kind.options) == 1
 

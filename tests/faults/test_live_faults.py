@@ -146,7 +146,7 @@ def test_a_store_that_has_become_read_only_is_named_and_loses_nothing(small_disk
 
 def fill(scheduler: Scheduler, acknowledged: list[str]) -> None:
     """Use a scheduler until its disk is full; other things take part of it."""
-    path = Path(str(scheduler.url).removeprefix("sqlite:///")).with_name("filler")
+    path = Path(str(scheduler._transactor.url).removeprefix("sqlite:///")).with_name("filler")
     path.write_bytes(bytes(2_000_000))
     for number in range(100_000):
         task = scheduler.decide(f"kind {number}" + "." * 150, OPTIONS)
@@ -198,7 +198,7 @@ def test_a_clock_that_goes_back_only_makes_leases_longer(durable: str) -> None:
         for task in (late, *early):
             task.report(reward=1.0, cost=1.0)
         assert (scheduler.summary().reports, scheduler.summary().running) == (4, 0)
-        assert [entry.task for entry in scheduler.entries(0, 10)] == [4, 1, 2, 3]
+        assert [entry.task for entry in scheduler._transactor.entries(0, 10)] == [4, 1, 2, 3]
         assert scheduler.rebuild()
 
 
@@ -217,7 +217,7 @@ def test_another_process_that_holds_the_lock_too_long_is_named(sqlite: str, monk
 def test_an_interrupted_thread_leaves_the_others_to_go_on(sqlite: str) -> None:
     with Scheduler(sqlite) as scheduler:
         with pytest.raises(KeyboardInterrupt):
-            scheduler.ask(lambda batch: os.kill(os.getpid(), signal.SIGINT) or time.sleep(1))
+            scheduler._transactor.do(lambda batch: os.kill(os.getpid(), signal.SIGINT) or time.sleep(1))
         scheduler.decide("x", OPTIONS).report(reward=1.0, cost=1.0)
         assert scheduler.rebuild()
 

@@ -22,13 +22,24 @@ from worthwhile.live.group_commit import Follower, GroupCommit, Request, Token
 from worthwhile.live.group_commit import __file__ as module_file
 
 
+class Working(GroupCommit):
+    """Commits by calling a function."""
+
+    def __init__(self, work: Callable[[Sequence[Request]], None]) -> None:
+        super().__init__()
+        self.work = work
+
+    def commit(self, requests: Sequence[Request]) -> None:
+        self.work(requests)
+
+
 class Slow:
     """Answers a batch when it is told to, and counts."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []
         self.begun, self.go = threading.Event(), threading.Event()
-        self.group_commit = GroupCommit(self.work)
+        self.group_commit = Working(self.work)
 
     def work(self, batch: Sequence[Request]) -> None:
         self.batches.append(len(batch))
@@ -84,7 +95,7 @@ def test_whoever_has_been_answered_asks_again_before_the_next_batch() -> None:
         time.sleep(0.002)  # as long as a commit on a slow disk: everybody has asked by then
         at_once(batch)
 
-    group_commit, together = GroupCommit(work), threading.Barrier(8)
+    group_commit, together = Working(work), threading.Barrier(8)
 
     def ask() -> None:
         together.wait()
@@ -105,7 +116,7 @@ def test_several_requests_queue_like_one_and_are_not_passed_over() -> None:
         time.sleep(0.001)  # so that somebody always waits
         at_once(batch)
 
-    group_commit, busy = GroupCommit(work), True
+    group_commit, busy = Working(work), True
 
     def ask() -> None:
         while busy:
@@ -150,7 +161,7 @@ def test_work_that_is_interrupted_leaves_nobody_waiting() -> None:
         thread.start()
         while len(slow.group_commit.queue) < number:
             time.sleep(0.001)
-    slow.group_commit.commit = interrupted
+    slow.group_commit.work = interrupted
     slow.go.set()
     for thread in threads:
         thread.join(30)
@@ -255,7 +266,7 @@ def test_who_asks_in_the_middle_of_its_own_work_is_told_so() -> None:
     def work(batch: Sequence[Request]) -> None:
         group_commit.ask(Request(print, 2))
 
-    group_commit = GroupCommit(work)
+    group_commit = Working(work)
     with pytest.raises(StoreError, match=r"in the middle of using the scheduler; .* set a flag, and do it later"):
         group_commit.ask(Request(print, 1))
     assert not group_commit.leading
@@ -272,10 +283,11 @@ INTERRUPTED = """
 import os, signal, threading, time
 from worthwhile.live.group_commit import Request, GroupCommit
 
-def work(batch):
-    time.sleep(0.0002)
-    for request in batch:
-        request.answer, request.reason = request.task, None
+class Working(GroupCommit):
+    def commit(self, requests):
+        time.sleep(0.0002)
+        for request in requests:
+            request.answer, request.reason = request.task, None
 
 def ask(place):
     while not stop:
@@ -287,7 +299,7 @@ def interrupt():
         time.sleep(0.011)
         os.kill(os.getpid(), signal.SIGINT)
 
-group_commit, stop, asked = GroupCommit(work), False, [0] * 8
+group_commit, stop, asked = Working(), False, [0] * 8
 threads = [threading.Thread(target=ask, args=(place,), daemon=True) for place in range(8)]
 helper = threading.Thread(target=interrupt)
 for thread in (*threads, helper):
@@ -400,7 +412,7 @@ class Late(dict[str, Token]):
 
 
 def test_who_finds_the_lead_free_at_last_wakes_those_behind() -> None:
-    group_commit = GroupCommit(at_once)
+    group_commit = Working(at_once)
     answers: list[int] = []
     second = threading.Thread(target=lambda: answers.append(group_commit.ask(Request(print, 2))), daemon=True)
 
@@ -417,7 +429,7 @@ def test_who_finds_the_lead_free_at_last_wakes_those_behind() -> None:
 
 def test_a_full_stack_leaves_the_lead_to_others() -> None:
     """Asked at every depth, until there is no room for another call."""
-    group_commit, refused = GroupCommit(at_once), []
+    group_commit, refused = Working(at_once), []
 
     def deeper() -> None:
         try:
@@ -444,7 +456,7 @@ class Leaving(deque[Follower]):
 
 
 def test_who_leaves_the_queue_while_it_is_taken_out_holds_nobody_up() -> None:
-    group_commit, requests = GroupCommit(at_once), [Request(print, number) for number in range(3)]
+    group_commit, requests = Working(at_once), [Request(print, number) for number in range(3)]
     group_commit.queue = Leaving(Follower([request], (number,)) for number, request in enumerate(requests[1:], 1))
     first, second = group_commit.queue
     thread = threading.Thread(target=lambda: group_commit.ask(requests[0]))
@@ -455,7 +467,7 @@ def test_who_leaves_the_queue_while_it_is_taken_out_holds_nobody_up() -> None:
 
 
 def test_nobody_is_forgotten_when_threads_change_all_the_time() -> None:
-    group_commit, interval = GroupCommit(at_once), sys.getswitchinterval()
+    group_commit, interval = Working(at_once), sys.getswitchinterval()
 
     def ask() -> None:
         for number in range(2000):

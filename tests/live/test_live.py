@@ -17,6 +17,7 @@ from worthwhile import state as states
 from worthwhile.decision import Decision
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadParameter, BadTask, UnknownTask
 from worthwhile.live import batch as batches
+from worthwhile.live.transactor import Transactor
 from worthwhile.policies.imed import RatioImed
 from worthwhile.policies.registry import find
 from worthwhile.rng import Rng
@@ -35,7 +36,7 @@ def run_some(scheduler: Scheduler, count: int, kinds: int = 3) -> list[Task]:
 
 
 def fold_of(scheduler: Scheduler) -> Any:
-    return scheduler.ask(lambda batch: batch.replica.fold)
+    return scheduler._transactor.do(lambda batch: batch.replica.fold)
 
 
 def test_what_is_reported_is_summed_up(address: str) -> None:
@@ -325,7 +326,7 @@ def test_a_decision_is_explained_by_what_was_known_then(address: str) -> None:
 def test_another_policy_learns_from_the_whole_history_by_its_own_judgement(address: str) -> None:
     with Scheduler(address, seed=4) as scheduler:
         tasks = run_some(scheduler, 50)
-        key = scheduler.ask(lambda batch: batch.replica.seed_key)
+        key = scheduler._transactor.do(lambda batch: batch.replica.seed_key)
         scheduler.change(policy="running-ratio-dol,horizon=1000,reward_max=2,cost_min=1")
         assert scheduler.summary().policy.startswith("running-ratio-dol")
         policy = find("running-ratio-dol").type(horizon=1000, reward_max=2.0, cost_min=1.0)
@@ -419,11 +420,11 @@ def test_a_snapshot_shortens_the_start_and_a_damaged_one_does_no_harm(
         fold = fold_of(scheduler)
         with Scheduler(durable) as again:
             assert fold_of(again).same_as(fold)
-            assert again.ask(lambda batch: batch.replica.saved) == 40
+            assert again._transactor.do(lambda batch: batch.replica.saved) == 40
             assert again.rebuild()
-        stored = scheduler.store.transact(lambda tx: tx.snapshot(scheduler.replica.id))
+        stored = scheduler._transactor.store.transact(lambda tx: tx.snapshot(scheduler._transactor.replica.id))
         damaged = stored._replace(state=stored.state[:100])
-        scheduler.store.transact(lambda tx: tx.save(scheduler.replica.id, damaged))
+        scheduler._transactor.store.transact(lambda tx: tx.save(scheduler._transactor.replica.id, damaged))
         with Scheduler(durable) as again:
             assert fold_of(again).same_as(fold)
         assert "a snapshot cannot be used" in caplog.text
@@ -433,9 +434,9 @@ def test_an_explanation_starts_from_the_nearest_earlier_state(durable: str, monk
     """Reading a long log from its start takes long; the answer is the same, wherever one starts."""
     monkeypatch.setattr(batches, "SNAPSHOT_EVERY", 20)
     read: list[int] = []
-    entries = Scheduler.entries
+    entries = Transactor.entries
     monkeypatch.setattr(
-        Scheduler, "entries", lambda self, after, count: read.append(count) or entries(self, after, count)
+        Transactor, "entries", lambda self, after, count: read.append(count) or entries(self, after, count)
     )
     with Scheduler(durable) as scheduler:
         tasks = run_some(scheduler, 50)
@@ -443,9 +444,9 @@ def test_an_explanation_starts_from_the_nearest_earlier_state(durable: str, monk
             read.clear()
             found = scheduler.explain(task)
             assert (sum(read), found.repeated, found.seen) == (needed, True, int(task.id) - 1)
-            row = scheduler.ask(lambda batch, id=task.id: batch.tx.tasks(batch.replica.id, [int(id)])[0])
-            fresh = scheduler.ask(lambda batch: batch.replica.new_fold(1))
-            assert scheduler.refold(fresh, row.seen).same_as(scheduler.as_of(1, row.seen))
+            row = scheduler._transactor.do(lambda batch, id=task.id: batch.tx.tasks(batch.replica.id, [int(id)])[0])
+            fresh = scheduler._transactor.do(lambda batch: batch.replica.new_fold(1))
+            assert scheduler._transactor.refold(fresh, row.seen).same_as(scheduler._transactor.fold_at(1, row.seen))
 
 
 def test_what_threads_ask_for_at_once_is_all_done(address: str) -> None:
@@ -473,3 +474,14 @@ def test_forked_processes_go_on_by_themselves(durable: str) -> None:
     program = [sys.executable, str(Path(__file__).parents[1] / "forks.py"), durable]
     ended = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stdout) == (0, "good\n"), ended.stderr
+
+
+PUBLIC = {
+    "decide", "task", "report", "observe", "cancel", "announce", "retire", "restore", "change", "summary", "explain",
+    "tasks", "latest", "rebuild", "export", "load", "close", "name", "lease",
+}  # fmt: skip
+
+
+def test_a_scheduler_shows_its_users_what_they_need_and_no_more() -> None:
+    with Scheduler() as scheduler:
+        assert {name for name in dir(scheduler) if not name.startswith("_")} == PUBLIC

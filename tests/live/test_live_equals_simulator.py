@@ -68,7 +68,7 @@ def simulated(policy: Policy) -> Any:
 
 def same_state(scheduler: Scheduler, policy: Policy) -> bool:
     """Whether the scheduler knows what the simulator's run knew, room to grow aside."""
-    fold = scheduler.ask(lambda batch: batch.replica.fold)
+    fold = scheduler._transactor.do(lambda batch: batch.replica.fold)
     return states.same(fold.state.learned, states.grow(policy, simulated(policy), *fold.size))
 
 
@@ -118,8 +118,8 @@ def test_the_largest_and_smallest_feedback_is_decided_on_and_gives_the_same_bits
                 (0.1 + draw.random()) * 10 ** (draw.uniform(-99, 99) * draw.randint(0, 1)) for _ in range(2)
             )
             task.report(reward * draw.choice([1, -1]), cost)
-        assert scheduler.replica is not None
-        return repr(chosen).encode() + states.to_bytes(scheduler.replica.fold.state)
+        assert scheduler._transactor.replica is not None
+        return repr(chosen).encode() + states.to_bytes(scheduler._transactor.replica.fold.state)
 
     for seed in range(40):
         assert learned("python", seed) == learned("compiled", seed)

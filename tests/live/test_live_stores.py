@@ -115,7 +115,7 @@ def test_a_store_of_version_1_is_brought_up_to_date_and_keeps_the_rest(durable: 
     with Scheduler(durable) as scheduler:
         assert scheduler.summary().ratio == 0.25
         assert scheduler.decide("weather", [1, 5], key="before").id == "1"
-        assert scheduler.store.transact(lambda tx: tx.tokens()) == []
+        assert scheduler._transactor.store.transact(lambda tx: tx.tokens()) == []
 
 
 class Interrupted(dict[int, TaskRow]):
@@ -133,11 +133,11 @@ class Interrupted(dict[int, TaskRow]):
 def test_memory_takes_back_what_was_interrupted() -> None:
     with Scheduler() as scheduler:
         scheduler.decide("x", [1, 2]).report(1.0, 1.0)
-        before, store = scheduler.summary(), scheduler.store
+        before, store = scheduler.summary(), scheduler._transactor.store
         assert isinstance(store, MemoryStore)
         store.by_id[0].tasks = Interrupted(store.by_id[0].tasks)
         with pytest.raises(KeyboardInterrupt):
-            scheduler.ask_all([Deciding(scheduler, "x", [1, 2]) for _ in range(3)])
+            scheduler._transactor.ask_all([Deciding(scheduler, "x", [1, 2]) for _ in range(3)])
         assert scheduler.summary() == before
         scheduler.decide("x", [1, 2]).report(1.0, 1.0)
         assert scheduler.rebuild()

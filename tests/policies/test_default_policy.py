@@ -251,7 +251,7 @@ def test_a_kind_that_was_away_for_a_thousand_half_lives_is_still_known(engine: s
                 scheduler.decide("often", ["a", "b"]).report(1.0, 1.0)
             for _ in range(20):
                 scheduler.decide("rare", ["a", "b"]).report(9.0, 1.0)
-        plug_in = scheduler.ask(lambda batch: batch.replica.fold.state.learned.plug_in)
+        plug_in = scheduler._transactor.do(lambda batch: batch.replica.fold.state.learned.plug_in)
         assert plug_in.known_kinds[0] == 2
         assert scheduler.summary().set_aside == []
         assert scheduler.summary().price == pytest.approx(9.0, rel=0.01)

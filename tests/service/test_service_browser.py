@@ -56,7 +56,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
         fill(scheduler, 100_000)
     with Scheduler(store, "wide") as scheduler:
         for kind in range(100):
-            scheduler.ask_all([Deciding(scheduler, f"kind {kind}", [option]) for option in range(100)])
+            scheduler._transactor.ask_all([Deciding(scheduler, f"kind {kind}", [option]) for option in range(100)])
     with ServiceProcess(store, "--no-access-log") as running:
         yield running
 
@@ -65,9 +65,10 @@ def fill(scheduler: Scheduler, tasks: int) -> None:
     """So many tasks, in large batches."""
     for _ in range(tasks // 2000):
         asked = [Deciding(scheduler, f"kind {place % 3}", [1, 5, 10]) for place in range(2000)]
-        scheduler.ask_all(asked)
+        scheduler._transactor.ask_all(asked)
         rows = [(one.answer.id, one.answer.option) for one in asked]
-        scheduler.ask_all([Reporting(id, int(id) % 7 / 7 + option / 10, 1.0 + option) for id, option in rows])
+        reports = [Reporting(id, int(id) % 7 / 7 + option / 10, 1.0 + option) for id, option in rows]
+        scheduler._transactor.ask_all(reports)
 
 
 def until(browser: Any, condition: Any) -> Any:

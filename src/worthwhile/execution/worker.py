@@ -220,7 +220,7 @@ class Loop:
         results = [self.result(flight) for flight in ended]
         reports = [self.report(one, flight) for one, flight in zip(results, ended, strict=True)]
         decisions = [Deciding(self.scheduler, one.kind, one.options, one.key) for one in arrivals]  # type: ignore[arg-type]
-        self.scheduler.ask_all([*reports, *decisions])
+        self.scheduler._transactor.ask_all([*reports, *decisions])
         for result, flight, request in zip(results, ended, reports, strict=True):
             self.close(flight, result, request)
         for arrival, request in zip(arrivals, decisions, strict=True):

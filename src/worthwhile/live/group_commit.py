@@ -18,6 +18,7 @@ threads. Only the main thread is interrupted by signals (Ctrl-C); any thread may
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -47,10 +48,8 @@ class Request:
     key: str | None = None
     kind: str | None = None
 
-    def __init__(
-        self, action: Callable[[Any], Any], task: int | None = None, key: str | None = None, kind: str | None = None
-    ) -> None:
-        self.action, self.task, self.key, self.kind = action, task, key, kind
+    def __init__(self, action: Callable[[Any], Any], task: int | None = None) -> None:
+        self.action, self.task = action, task
 
 
 class Follower:
@@ -78,11 +77,18 @@ class Follower:
         self.wakeups.put(None)
 
 
-class GroupCommit:
-    """One call at a time leads, the others follow; `commit` answers a batch of requests."""
+class GroupCommit(ABC):
+    """One call at a time leads, the others follow."""
 
-    def __init__(self, commit: Callable[[Sequence[Request]], None]) -> None:
-        self.commit = commit
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    @abstractmethod
+    def commit(self, requests: Sequence[Request]) -> None:
+        """Answer a batch of requests in one transaction; called by one thread at a time."""
+
+    def begin_anew(self) -> None:
+        """Nobody leads, nobody is queued."""
         self.queue: deque[Follower] = deque()
         # A dict, because `setdefault` is one C call: it takes the lead and says whether it has, in a step that no
         # interrupt divides. After a lock's acquire, an interrupt may come before anyone has noted who holds it.

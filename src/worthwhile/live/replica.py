@@ -41,9 +41,9 @@ class Names:
 class Replica:
     """Names, settings and fold of one scheduler."""
 
-    def __init__(self, header: Header, engine: str, in_hand: dict[str, Policy]) -> None:
+    def __init__(self, header: Header, engine: str, given_policies: dict[str, Policy]) -> None:
         self.id, self.seed_key, self.engine = header.id, header.seed_key, engine
-        self.in_hand = in_hand  # policies that the user gave; these need not be importable
+        self.given_policies = given_policies
         self.kinds, self.options, self.policies = Names(), Names(), Names("none")
         self.roles = {"kind": self.kinds, "option": self.options, "policy": self.policies}
         self.place, self.added, self.generation = 0, [], -1  # type: int, list[NameRow], int
@@ -89,9 +89,8 @@ class Replica:
     def new_fold(self, number: int) -> Fold:
         """An empty fold for one of the scheduler's policies."""
         text = self.policies.texts[number]
-        fold = Fold(
-            self.in_hand[text] if text in self.in_hand else policy_from(text), number, self.seed_key, self.engine
-        )
+        policy = self.given_policies[text] if text in self.given_policies else policy_from(text)
+        fold = Fold(policy, number, self.seed_key, self.engine)
         fold.fit(len(self.kinds.texts), len(self.options.texts))
         return fold
 
@@ -100,10 +99,10 @@ class Replica:
         self.go_on(self.fold, tx.snapshot(self.id), header.reports)
         self.saved = self.fold.position
 
-    def fold_before(self, tx: Transaction, policy: int, entry: int, early: Snapshot | None) -> Fold:
+    def fold_before(self, tx: Transaction, policy: int, entry: int, explained: Snapshot | None) -> Fold:
         """A fold for one of the policies, from the latest state at hand that is not after an entry of the log."""
         fold = self.new_fold(policy)
-        for stored in (tx.snapshot(self.id), early):
+        for stored in (tx.snapshot(self.id), explained):
             self.go_on(fold, stored, entry)
         return fold
 

@@ -109,12 +109,12 @@ class Chronicle:
         if not self.lock.acquire(timeout=FOR_LONG):
             raise Overloaded(f"the log is still being read, {self.reports:,} reports so far; try again")
         try:
-            while rows := scheduler.entries(self.position, PORTION):
+            while rows := scheduler._transactor.entries(self.position, PORTION):
                 self.take(rows)
             unknown = [mark for mark in (*self.marks, self.last) if mark is not None and mark.row is None]
             if unknown:
                 numbers = [mark.task for mark in unknown]
-                found = scheduler.ask(lambda batch: batch.tx.tasks(batch.replica.id, numbers))
+                found = scheduler._transactor.do(lambda batch: batch.tx.tasks(batch.replica.id, numbers))
                 by_number = {row.task: row for row in found}
                 for mark in unknown:
                     mark.row = by_number.get(mark.task)

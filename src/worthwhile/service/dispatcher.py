@@ -94,7 +94,7 @@ class Desk:
             except Empty:
                 pass
             try:
-                self.scheduler.ask_all([request for one in batch for request in one.requests])
+                self.scheduler._transactor.ask_all([request for one in batch for request in one.requests])
             except BaseException as reason:  # the requests have it; whoever comes next must be served
                 log.error("scheduler %r: %r", self.scheduler.name, reason)
             self.loop.call_soon_threadsafe(self.tell, batch)
@@ -201,7 +201,8 @@ class Desks:
                 return desk
         desk = self.open[name]
         if wanted is not None:
-            await self.do(desk, Request(lambda batch: desk.scheduler.agree(batch, wanted.policy, wanted.overhead)))
+            agree = desk.scheduler._transactor.agree
+            await self.do(desk, Request(lambda batch: agree(batch, wanted.policy, wanted.overhead)))
         return desk
 
     async def start(self, name: str, wanted: Wanted | None) -> Desk:

@@ -91,7 +91,7 @@ def overview(
     def asked(batch: Batch) -> tuple[Summary, dict[str, int]]:
         return explaining.summary(scheduler.name, batch), dict(batch.replica.options.number)
 
-    found, numbers = scheduler.ask(asked)
+    found, numbers = scheduler._transactor.do(asked)
     price = found.ratio if found.price is None else found.price
     with chronicle.lock:
         found = with_observations(found, chronicle, numbers)

@@ -251,7 +251,7 @@ def in_portions(scheduler: Scheduler, format: str, after: int) -> Iterator[bytes
     """The log as text, portion by portion."""
     if format == "csv":
         yield as_csv([dict(zip(TYPES, TYPES, strict=True))])
-    for lines in scheduler.lines(after):
+    for lines in scheduler._transactor.lines(after):
         yield as_csv(lines) if format == "csv" else b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 

@@ -1,0 +1,178 @@
+"""What is asked of one scheduler, done in transactions: its store, and this process's replica of what is in it.
+
+`Scheduler` is the user's face of it; the service and `worthwhile.work` ask it directly.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from weakref import WeakSet
+
+import numpy as np
+
+from worthwhile.errors import BadParameter, StoreError, UnknownScheduler
+from worthwhile.live.batch import Batch
+from worthwhile.live.fold import Fold
+from worthwhile.live.group_commit import GroupCommit, Request
+from worthwhile.live.history import Line, lines
+from worthwhile.live.replica import PORTION, Replica
+from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
+from worthwhile.live.stores import open_store, without_password
+from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapshot, Transaction
+from worthwhile.live.validation import not_negative
+from worthwhile.policies.base import Policy, check_parameters
+from worthwhile.policies.registry import DEFAULT
+
+WORTH_SAVING = 1000  # entries of the log
+
+
+class Transactor(GroupCommit):
+    """One scheduler in its store, by name."""
+
+    def __init__(self, url: str | None, name: str, engine: str, create: bool) -> None:
+        super().__init__()
+        self.url, self.name, self.engine, self.create = url, name, engine, create
+        self.store = open_store(url, create)
+        self.replica: Replica | None = None  # read from the store when it is needed
+        self.given_policies: dict[str, Policy] = {}  # objects of the user's, by their text: they need not be importable
+        self.explained: Snapshot | None = None  # what the latest explanation was based on: the next one is often near
+        IN_USE.add(self)
+
+    def find_or_create(self, policy: str | Policy | None, overhead: float | None, seed: int | None) -> None:
+        """Agree with the scheduler of this name, or make it."""
+        header = self.store.transact(lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed))
+        if seed is not None and header is not None and header.seed_key != seed_key_of(seed):
+            raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
+        self.do(lambda batch: self.agree(batch, policy, overhead))
+
+    def created(
+        self, tx: Transaction, policy: str | Policy | None, overhead: float | None, seed: int | None
+    ) -> Header | None:
+        if not self.create:
+            known, where = ", ".join(tx.schedulers()) or "none", without_password(self.url or "memory")
+            raise UnknownScheduler(f"no scheduler {self.name!r} in {where}; there are: {known}")
+        text = self.described(DEFAULT if policy is None else policy, ())
+        extra = 0.0 if overhead is None else not_negative("overhead", overhead)
+        seed_key = secrets.randbits(32) if seed is None else seed_key_of(seed)
+        tx.create(self.name, seed_key, Settings(1, extra).text())
+        header = tx.open(self.name)
+        if header is not None and header.names == 0:  # unless another process was faster
+            tx.add(header.id, [NameRow(1, "policy", 1, text)], [], [], [])
+        return header
+
+    def agree(self, batch: Batch, policy: str | Policy | None, overhead: float | None) -> None:
+        """Refuse other settings than the scheduler has."""
+        replica = batch.replica
+        if policy is not None:
+            has = replica.policies.texts[replica.settings.policy]
+            wanted = self.described(policy, replica.options.texts)
+            if wanted != has:
+                names = f"scheduler {self.name!r} has policy {policy_words(has)}, not {policy_words(wanted)}"
+                raise BadParameter(f"{names}; leave policy out, or switch with scheduler.change(policy=…)")
+        if overhead is not None and overhead != replica.settings.overhead:
+            numbers = f"scheduler {self.name!r} has overhead {replica.settings.overhead:g}, not {overhead:g}"
+            raise BadParameter(f"{numbers}; leave overhead out, or switch with scheduler.change(overhead=…)")
+
+    def described(self, policy: str | Policy, options: Sequence[str]) -> str:
+        """A policy as text; one that was given as an object is kept."""
+        made = policy_by_name(policy, [text.strip('"') for text in options]) if isinstance(policy, str) else policy
+        check_parameters(made)
+        text = policy_text(made)
+        if not isinstance(policy, str):
+            self.given_policies.setdefault(text, made)
+        return text
+
+    def do(self, action: Callable[[Batch], Answer], task: int | None = None) -> Answer:
+        """Have something done in a transaction, together with what other threads ask for."""
+        answer: Answer = self.ask(Request(action, task))
+        return answer
+
+    def commit(self, requests: Sequence[Request]) -> None:
+        """One batch in one transaction; after any failure, what is known is read from the store again."""
+        try:
+            while (behind := self.store.transact(lambda tx: self.attempt(tx, requests))) is not None:
+                behind.fold_backlog()  # so much that others should not wait for it
+        except BaseException as error:
+            self.replica = None
+            for request in requests:
+                request.reason = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")
+            if not isinstance(error, Exception):
+                raise
+
+    def attempt(self, tx: Transaction, requests: Sequence[Request]) -> Replica | None:
+        """Do what was asked; or, if there is much to be learned first, give the replica that has read some of it."""
+        header, replica = tx.open(self.name), self.replica
+        if header is None:
+            raise StoreError(f"scheduler {self.name!r} is no longer in its store")
+        if (
+            replica is None
+            or header.reports != replica.fold.position
+            or header.names != replica.place
+            or header.generation != replica.generation
+        ):
+            if replica is None or header.reports < replica.fold.position:
+                replica, self.explained = Replica(header, self.engine, self.given_policies), None
+                self.replica = replica
+            if not replica.read(tx, header):
+                return replica
+        Batch(replica, tx, header, requests).run()
+        return None
+
+    def entries(self, after: int, count: int) -> list[LogRow]:
+        """A portion of the log."""
+        return self.do(lambda batch: batch.tx.reports(batch.replica.id, after, count))
+
+    def lines(self, after: int = 0) -> Iterator[list[Line]]:
+        """The log in portions, entries that were set aside left out."""
+        until = self.do(lambda batch: batch.header.reports)
+        while after < until:
+            entries = self.entries(after, min(PORTION, until - after))
+            after = entries[-1].number if entries else until
+            yield self.do(partial(lines, entries=entries))
+
+    def fold_at(self, policy: int, entry: int) -> Fold:
+        """What a policy knew after an entry of the log."""
+        fold = self.do(lambda batch: batch.replica.fold_before(batch.tx, policy, entry, self.explained))
+        self.explained = self.refold(fold, entry).snapshot()
+        return fold
+
+    def refold(self, fold: Fold, until: int) -> Fold:
+        """Learn from the log up to an entry; others can go on meanwhile."""
+        while fold.position < until:
+            rows = self.entries(fold.position, min(PORTION, until - fold.position))
+            fold.take(rows)
+            if not rows:
+                fold.miss(until)
+        return fold
+
+    def close(self) -> None:
+        """Keep a snapshot if that saves the next start much, and let go of the store."""
+        try:
+            if self.replica is not None and self.replica.fold.position - self.replica.saved >= WORTH_SAVING:
+                self.do(Batch.save_snapshot)
+        finally:
+            self.store.close()
+
+
+IN_USE: WeakSet[Transactor] = WeakSet()
+
+
+def begin_anew_in_child() -> None:
+    """After a fork: other threads, in the middle of their calls, are not there any more."""
+    for transactor in list(IN_USE):
+        transactor.replica = None
+        transactor.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=begin_anew_in_child)
+
+
+def seed_key_of(seed: int) -> int:
+    """The key of the random draws that the first run of a simulation with this seed has."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise BadParameter(f"seed = {seed!r}; it must be a whole number, at least 0")
+    return int(np.random.SeedSequence(int(seed), spawn_key=(0, 2)).generate_state(1)[0])
