@@ -77,6 +77,18 @@ def test_the_same_key_gives_the_same_task(address: str) -> None:
         assert scheduler.summary().tasks == 2
 
 
+def test_a_task_that_its_key_gives_again_says_where_it_stands(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        tasks = [scheduler.decide("x", OPTIONS, key=key) for key in ("running", "reported", "cancelled")]
+        assert {task.state for task in tasks} == {"running"}
+        tasks[1].report(reward=1.0, cost=1.0)
+        tasks[2].cancel()
+        scheduler.decide("x", OPTIONS, key="expired", lease=0.0)
+        for state in ("running", "reported", "cancelled", "expired"):
+            assert scheduler.decide("x", OPTIONS, key=state).state == state
+        assert [line.state for line in reversed(scheduler.latest())] == ["running", "reported", "cancelled", "expired"]
+
+
 def test_reward_and_cost_may_come_apart(address: str) -> None:
     with Scheduler(address) as scheduler:
         one, other = scheduler.decide("x", OPTIONS), scheduler.decide("x", OPTIONS)

@@ -68,7 +68,7 @@ def decided(served: Served, **more: Any) -> Any:
 
 def test_a_task_is_decided_reported_read_and_explained(served: Served) -> None:
     task = decided(served, key="job 1", lease=600)
-    assert task == {"task": "1", "kind": "weather", "option": task["option"]}
+    assert task == {"task": "1", "kind": "weather", "option": task["option"], "state": "running"}
     assert task["option"] in OPTIONS
     assert decided(served, key="job 1")["task"] == "1"
     assert served.get(f"{ONE}/tasks/1").json()["state"] == "running"
@@ -99,7 +99,7 @@ def test_the_header_idempotency_key_is_the_key(served: Served) -> None:
 def test_many_at_once_each_with_its_own_answer(served: Served) -> None:
     tasks = [{"kind": "a", "options": [None]}, {"kind": "a", "options": [2, 2]}, {"kind": "b", "options": ["x"]}]
     first, second, third = served.post(f"{ONE}/decide", {"tasks": tasks}).json()["tasks"]
-    assert first == {"task": "1", "kind": "a", "option": None}
+    assert first == {"task": "1", "kind": "a", "option": None, "state": "running"}
     assert second["problem"]["detail"] == "option 2 is offered twice"
     assert third["option"] == "x"
     reports = [

@@ -60,7 +60,7 @@ def use(scheduler: Scheduler | Client, folder: Path) -> list[object]:
     scheduler.change(overhead=0.5)
     scheduler.change(policy="kind-greedy")
     scheduler.change(policy=RatioImed())
-    over = scheduler.decide("weather", options=[1, 5, 10], key="job").over
+    state = scheduler.decide("weather", options=[1, 5, 10], key="job").state
     new = [scheduler.load(folder.parent / "old.csv") for _ in range(2)]
     why, summary = scheduler.explain(task), scheduler.summary()
     lines = [line.__dict__ | {"decided": 0.0, "key": None} for line in scheduler.latest(2)]
@@ -90,7 +90,7 @@ def use(scheduler: Scheduler | Client, folder: Path) -> list[object]:
         (task.id, task.option, again.id, third.kind, second.option),
         (why.why, why.repeated, why.options),
         (summary.tasks, summary.reports, summary.ratio, summary.overhead, summary.policy, summary.kinds),
-        lines, states, none, rows, over, new, scheduler.rebuild(), tables,
+        lines, states, none, rows, state, new, scheduler.rebuild(), tables,
         [(kind, words.replace(str(folder), "")) for kind, words in errors],
         [(folder / f"log{format}").read_text() for format in (".csv", ".jsonl")],
     ]  # fmt: skip

@@ -265,7 +265,7 @@ class Loop:
             self.exhausted, self.trouble = True, self.trouble or as_exception(request.reason)
             return
         task: Task = request.answer
-        if task.over:
+        if task.state in ("reported", "cancelled"):
             self.done.skipped += 1
             return
         flight = Flight(task, arrival)

@@ -28,6 +28,7 @@ from worthwhile.live.stores.base import (
     LogRow,
     TaskRow,
     Transaction,
+    ended,
     own_report,
     running_task,
     with_report,
@@ -204,7 +205,7 @@ class Batch:
 
     def leave(self, row: TaskRow) -> None:
         """Count a task no longer that has stopped running in this batch."""
-        if (row.report is not None or row.cancelled) and row.lease_end > self.header.now:
+        if ended(row) and row.lease_end > self.header.now:
             self.counts[row.kind][row.option] -= 1
 
     def report(self, number: int, reward: Any, cost: Any) -> TaskRow:

@@ -12,7 +12,7 @@ from worthwhile.live.engines import offer_of
 from worthwhile.live.fold import Fold, SetAside
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
-from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.stores.base import TaskRow, state_of
 from worthwhile.live.validation import Option
 
 
@@ -116,15 +116,6 @@ class TaskLine:
 
 def quotient(above: float, below: float) -> float | None:
     return float(above) / float(below) if below > 0.0 else None
-
-
-def state_of(row: TaskRow, now: float) -> str:
-    """Where a task stands, in a word."""
-    if row.report is not None:
-        return "reported"
-    if row.cancelled:
-        return "cancelled"
-    return "running" if row.lease_end > now else "expired"
 
 
 def summary(name: str, batch: Batch) -> Summary:

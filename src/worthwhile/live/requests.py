@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from worthwhile.errors import BadTask, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
-from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.stores.base import TaskRow, state_of
 from worthwhile.live.task import Feedback, Task
 from worthwhile.live.validation import Option, check_text, not_negative
 
@@ -48,7 +48,7 @@ class Deciding(Request):
         kind, replica = self.kind, batch.replica
         row = batch.decide(kind, self.options, self.key, self.lease)
         option = replica.values[row.option] if row.option < len(replica.values) else replica.option(row.option)
-        return Task(self.scheduler, str(row.task), kind, option, row.report is not None or bool(row.cancelled))
+        return Task(self.scheduler, str(row.task), kind, option, state_of(row, batch.header.now))
 
 
 class Reporting(Request):

@@ -26,9 +26,9 @@ class Task:
     reward: float | None = None
     cost: float | None = None
 
-    def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option, over: bool = False) -> None:
+    def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option, state: str = "running") -> None:
         self.scheduler, self.id, self.kind, self.option = scheduler, id, kind, option
-        self.over = over  # it had reported or been cancelled when it was decided, which a key may do again
+        self.state = state  # when it was decided; one that was given before, by its key, may be reported or cancelled
 
     def report(self, reward: float | None = None, cost: float | None = None) -> None:
         """What came of it: both at once, or one now and the other later."""

@@ -141,7 +141,7 @@ class Client:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
         wanted = wish(kind, options, key, self.lease if lease is None else lease)
         found = self.ask(Decided, "POST", "/tasks", wanted)
-        return Task(self, found.task, found.kind, found.option, found.over)
+        return Task(self, found.task, found.kind, found.option, found.state)
 
     def decide_many(self, tasks: Sequence[tuple[str, Sequence[Option]]]) -> list[Task]:
         """Choose for several (kind, options) in one request; all, or an error."""

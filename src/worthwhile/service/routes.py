@@ -78,7 +78,7 @@ async def decide(call: Call) -> m.Decided:
     desk, given = await call.desk(), call.body
     request = Deciding(desk.scheduler, given.kind, given.options, given.key or keyed(call), given.lease)
     task = await call.service.desks.do(desk, request)
-    return m.Decided(task.id, task.kind, task.option, task.over)
+    return m.Decided(task.id, task.kind, task.option, task.state)
 
 
 async def decide_many(call: Call) -> m.DecidedMany:
@@ -98,7 +98,7 @@ async def decide_many(call: Call) -> m.DecidedMany:
         if wrong is not None:
             answers.append(m.DecidedOrNot(problem=problem_of(wrong)))
         elif isinstance(one, Request):
-            answers.append(m.DecidedOrNot(one.answer.id, one.answer.kind, one.answer.option, one.answer.over))
+            answers.append(m.DecidedOrNot(one.answer.id, one.answer.kind, one.answer.option, one.answer.state))
     return m.DecidedMany(answers)
 
 

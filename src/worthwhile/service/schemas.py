@@ -154,12 +154,12 @@ class Problem(Struct, omit_defaults=True, kw_only=True):
 
 
 class Decided(Struct, omit_defaults=True):
-    """A task and the option chosen for it; over if it was decided before, and has reported or been cancelled."""
+    """A task and the option chosen for it; one whose key was used before may be reported, cancelled or expired."""
 
     task: str
     kind: str
     option: Option
-    over: bool = False
+    state: str
 
 
 class DecidedOrNot(Struct, omit_defaults=True):
@@ -168,7 +168,7 @@ class DecidedOrNot(Struct, omit_defaults=True):
     task: str | UnsetType = UNSET
     kind: str | UnsetType = UNSET
     option: Option | UnsetType = UNSET
-    over: bool = False
+    state: str | UnsetType = UNSET
     problem: Problem | UnsetType = UNSET
 
 

@@ -122,6 +122,20 @@ def own_report(row: TaskRow, number: int, reward: float, cost: float) -> LogRow:
     )  # fmt: skip
 
 
+def ended(row: TaskRow) -> bool:
+    """Reported or cancelled: it does not count as running, whatever its lease."""
+    return row.report is not None or bool(row.cancelled)
+
+
+def state_of(row: TaskRow, now: float) -> str:
+    """Where a task stands, in a word."""
+    if row.report is not None:
+        return "reported"
+    if row.cancelled:
+        return "cancelled"
+    return "running" if row.lease_end > now else "expired"
+
+
 class Snapshot(NamedTuple):
     """What one policy had learned from the first `number` entries of the log."""
 

@@ -8,7 +8,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from worthwhile.errors import StoreError
-from worthwhile.live.stores.base import OWN, Answer, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow, Transaction
+from worthwhile.live.stores.base import (
+    OWN,
+    Answer,
+    Header,
+    LogRow,
+    NameRow,
+    Snapshot,
+    TaskRow,
+    TokenRow,
+    Transaction,
+    ended,
+)
 from worthwhile.live.stores.forking import Forkable
 
 
@@ -149,13 +160,13 @@ class MemoryStore(Forkable):
             rows[task] = row
             if row.key is not None:
                 kept.keys[row.key] = task
-            if row.report is None and not row.cancelled:
+            if not ended(row):
                 running[row.kind][task] = row
         for row in changed:
             task = row.task
             before.append(rows[task])
             rows[task] = row
-            if row.report is not None or row.cancelled:
+            if ended(row):
                 running[row.kind].pop(task, None)
         for entry in reports:
             kept.log.append(entry)
@@ -201,7 +212,7 @@ def take_back(
         kept.running.get(row.kind, {}).pop(row.task, None)
     for row in before:
         kept.tasks[row.task] = row
-        if row.report is None and not row.cancelled:
+        if not ended(row):
             kept.running[row.kind][row.task] = row
     for entry in reports:
         seen = kept.observed.get(entry.task, [])
