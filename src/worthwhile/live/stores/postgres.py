@@ -32,6 +32,8 @@ INSTALLING = 0x776F727468  # the advisory lock of whoever creates or migrates th
 class PostgresStore(SqlTransaction, Forkable):
     """Store and transaction in one."""
 
+    # `for update` locks the scheduler's row until the commit, so that its numbers are given in the order of commits.
+    # clock_timestamp() is the time of this statement, now() would be that of the transaction's begin.
     OPEN = """select id, seed_key, generation, names, tasks, reports,
       extract(epoch from clock_timestamp())::double precision from schedulers where name = ? for update"""
 
@@ -72,11 +74,11 @@ class PostgresStore(SqlTransaction, Forkable):
                     answer = work(self)
                     self.connection.execute("commit")
                 return answer
-            except BaseException as reason:
-                if isinstance(reason, psycopg.Error) or not isinstance(reason, Exception):
+            except BaseException as error:
+                if isinstance(error, psycopg.Error) or not isinstance(error, Exception):
                     self.connection.close()  # what the server still has to say must not be taken for later answers
-                    if isinstance(reason.__context__, KeyboardInterrupt):
-                        raise reason.__context__ from None
+                    if isinstance(error.__context__, KeyboardInterrupt):  # which has broken the pipeline
+                        raise error.__context__ from None
                 with suppress(psycopg.Error):
                     if self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
                         self.connection.execute("rollback")
@@ -128,10 +130,12 @@ def connect(url: str, patience: float) -> psycopg.Connection[Any]:
     while True:
         try:
             return psycopg.connect(url, autocommit=True)
-        except psycopg.OperationalError as reason:
+        except psycopg.OperationalError as error:
             if time.monotonic() > until:
-                what, remedy = in_one_line(reason), "start the server, or correct the address"
-                raise StoreError(f"{without_password(url)}: {what}; nothing was stored: {remedy}") from reason
+                remedy = "start the server, or correct the address"
+                raise StoreError(
+                    f"{without_password(url)}: {in_one_line(error)}; nothing was stored: {remedy}"
+                ) from error
             time.sleep(0.1)
 
 
@@ -140,10 +144,10 @@ def explained(where: str) -> Iterator[None]:
     """psycopg's errors in our words."""
     try:
         yield
-    except psycopg.Error as reason:
+    except psycopg.Error as error:
         remedy = "what was asked may or may not be stored: repeat it (a key or a report counts once)"
-        raise StoreError(f"{where}: {in_one_line(reason)}; {remedy}") from reason
+        raise StoreError(f"{where}: {in_one_line(error)}; {remedy}") from error
 
 
-def in_one_line(reason: psycopg.Error) -> str:
-    return " ".join(str(reason).split())
+def in_one_line(error: psycopg.Error) -> str:
+    return " ".join(str(error).split())

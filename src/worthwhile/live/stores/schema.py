@@ -9,10 +9,12 @@ from worthwhile.errors import StoreError
 
 VERSION = 3
 
-# `{bytes}` and `{identity}` are the two words in which the dialects differ
+# `{bytes}` and `{identity}` are the two words in which the dialects differ. Types are the few that both know: a flag is
+# a bigint, a time is in seconds since 1970.
 TOKENS = """
+-- who may use a service on this store, revoked ones too
 create table tokens (
-  hash text primary key,
+  hash text primary key, -- never the token itself
   name text not null unique,
   scopes text not null,
   created double precision not null,
@@ -21,16 +23,19 @@ create table tokens (
 """
 TABLES = (
     """
+-- locked by whoever uses the scheduler: all its numbers are given under this lock, so they follow the commits
 create table schedulers (
   id {identity},
   name text not null unique,
   seed_key bigint not null,
   settings text not null,
-  generation bigint not null default 0,
+  generation bigint not null default 0, -- of the settings: a process that knows an older one reads them again
+  -- how many there are: the next one's number
   names bigint not null default 0,
   tasks bigint not null default 0,
   reports bigint not null default 0
 );
+-- kinds, options and policies are numbers everywhere else: the n-th of its role that was ever used
 create table names (
   scheduler bigint not null,
   place bigint not null,
@@ -42,6 +47,7 @@ create table names (
 create table tasks (
   scheduler bigint not null,
   task bigint not null,
+  -- the decision, and all that is needed to make it again
   kind bigint not null,
   option bigint not null,
   options text not null,
@@ -51,10 +57,12 @@ create table tasks (
   price double precision,
   seen bigint not null,
   policy bigint not null,
+  -- who asked, when, until when it counts as running, and what it costs beyond what it reports
   key text,
   decided double precision not null,
   lease_end double precision not null,
   overhead double precision not null,
+  -- what was reported so far, also a reward or a cost alone, and its number in the log once both are there
   reward double precision,
   cost double precision,
   report bigint,
@@ -62,12 +70,15 @@ create table tasks (
   primary key (scheduler, task)
 );
 create unique index tasks_by_key on tasks (scheduler, key) where key is not null;
+-- partial, so that counting what runs takes no longer with a long history
 create index tasks_running on tasks (scheduler, kind, lease_end, option) where report is null and cancelled = 0;
+-- the log, numbered without gaps: what every process folds, in this order
 create table reports (
   scheduler bigint not null,
   number bigint not null,
   task bigint not null,
-  observed bigint not null,
+  observed bigint not null, -- the option that was seen on the side, or -1: the task's own report
+  -- what is learned, repeated from the task so that the log alone is enough
   kind bigint,
   option bigint,
   reward double precision,
@@ -78,7 +89,9 @@ create table reports (
   policy bigint,
   primary key (scheduler, number)
 );
+-- a report counts once, whatever a process believes
 create unique index reports_once on reports (scheduler, task, observed);
+-- the fold of the first `number` entries of the log: it only shortens a start
 create table snapshots (
   scheduler bigint primary key,
   number bigint not null,
@@ -101,7 +114,7 @@ MIGRATIONS = {1: TOKENS, 2: RENAMED}  # version → the statements that lead fro
 
 def statements(text: str) -> list[str]:
     """One statement after the other."""
-    return [one.strip() for one in text.split(";") if one.strip()]
+    return [part.strip() for part in text.split(";") if part.strip()]
 
 
 def prepare(version: int | None, run: Callable[[str], Any], words: dict[str, str], where: str) -> None:
@@ -115,10 +128,10 @@ def prepare(version: int | None, run: Callable[[str], Any], words: dict[str, str
         todo = [*statements(TABLES.format(**words)), "create table worthwhile (version bigint not null)"]
         todo.append(f"insert into worthwhile values ({VERSION})")
     else:
-        todo = [one for old in range(version, VERSION) for one in statements(MIGRATIONS[old].format(**words))]
+        todo = [sql for old in range(version, VERSION) for sql in statements(MIGRATIONS[old].format(**words))]
         todo += [f"update worthwhile set version = {VERSION}"] if todo else []
-    for one in todo:
-        run(one)
+    for sql in todo:
+        run(sql)
 
 
 def without_password(url: str) -> str:

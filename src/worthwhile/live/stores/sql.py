@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from worthwhile.live.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
 
-AT_ONCE = 500  # values in one list
+AT_ONCE = 500  # values in one list: databases limit how many a statement has, a batch may name more
 
 
 def columns(row: Any) -> str:
@@ -19,32 +19,46 @@ def marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-NAMES = f"select {columns(NameRow)} from names where scheduler = ? and place > ? order by place"
-EACH_RUNNING = """select kind, option from tasks
+# Statements are written with SQLite's placeholders. Columns are named by the rows they fill, so they cannot fall apart.
+
+LIST_SCHEDULERS = "select name from schedulers order by name"
+CREATE_SCHEDULER = "insert into schedulers (name, seed_key, settings) values (?, ?, ?) on conflict (name) do nothing"
+READ_SETTINGS = "select settings from schedulers where id = ?"
+CHANGE_SETTINGS = "update schedulers set settings = ?, generation = generation + 1 where id = ?"
+# The counters give the next numbers. Whoever counts has locked the row with OPEN, so numbers come in order of commit.
+COUNT_ROWS = "update schedulers set names = names + ?, tasks = tasks + ?, reports = reports + ? where id = ?"
+
+READ_NAMES = f"select {columns(NameRow)} from names where scheduler = ? and place > ? order by place"
+ADD_NAMES = f"insert into names (scheduler, {columns(NameRow)}) values ({marks(5)})"
+
+# `report is null and cancelled = 0` is the condition of the index tasks_running, word for word: only so is it used.
+RUNNING_TASKS = """select kind, option from tasks
   where scheduler = ? and kind in ({list}) and lease_end > ? and report is null and cancelled = 0"""
-RUNNING = f"select kind, option, count(*) from ({EACH_RUNNING}) as each group by kind, option"
-EXPIRED = """select kind, option, count(*) from tasks
+COUNT_RUNNING = f"select kind, option, count(*) from ({RUNNING_TASKS}) as each group by kind, option"
+COUNT_EXPIRED = """select kind, option, count(*) from tasks
   where scheduler = ? and lease_end <= ? and report is null and cancelled = 0
   group by kind, option order by kind, option"""
-TASKS = f"select {columns(TaskRow)} from tasks where scheduler = ? and task in ({{list}})"
-KEYED = f"select {columns(TaskRow)} from tasks where scheduler = ? and key in ({{list}})"
-LATEST = f"select {columns(TaskRow)} from tasks where scheduler = ? order by task desc limit ?"
-OBSERVATIONS = f"select {columns(LogRow)} from reports where scheduler = ? and task in ({{list}}) and observed <> {OWN}"
-REPORTS = f"select {columns(LogRow)} from reports where scheduler = ? and number > ? order by number limit ?"
-SNAPSHOT = f"select {columns(Snapshot)} from snapshots where scheduler = ?"
-ADD_NAMES = f"insert into names (scheduler, {columns(NameRow)}) values ({marks(5)})"
+READ_TASKS = f"select {columns(TaskRow)} from tasks where scheduler = ? and task in ({{list}})"
+READ_TASKS_BY_KEY = f"select {columns(TaskRow)} from tasks where scheduler = ? and key in ({{list}})"
+READ_LATEST_TASKS = f"select {columns(TaskRow)} from tasks where scheduler = ? order by task desc limit ?"
 ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}) values ({marks(19)})"
-ADD_REPORTS = f"insert into reports (scheduler, {columns(LogRow)}) values ({marks(12)})"
+# Option and overhead change only when history tells of a task first by an observation, then by its own report.
 CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?
   where scheduler = ? and task = ?"""
-COUNT = "update schedulers set names = names + ?, tasks = tasks + ?, reports = reports + ? where id = ?"
-CREATE = "insert into schedulers (name, seed_key, settings) values (?, ?, ?) on conflict (name) do nothing"
-CHANGE = "update schedulers set settings = ?, generation = generation + 1 where id = ?"
-FORGET = "delete from snapshots where scheduler = ?"
-TOKENS = f"select {columns(TokenRow)} from tokens order by created, name"
+
+READ_LOG = f"select {columns(LogRow)} from reports where scheduler = ? and number > ? order by number limit ?"
+READ_OBSERVATIONS = (
+    f"select {columns(LogRow)} from reports where scheduler = ? and task in ({{list}}) and observed <> {OWN}"
+)
+ADD_TO_LOG = f"insert into reports (scheduler, {columns(LogRow)}) values ({marks(12)})"
+
+READ_SNAPSHOT = f"select {columns(Snapshot)} from snapshots where scheduler = ?"
+DELETE_SNAPSHOT = "delete from snapshots where scheduler = ?"
+ADD_SNAPSHOT = f"insert into snapshots (scheduler, {columns(Snapshot)}) values ({marks(7)})"
+
+READ_TOKENS = f"select {columns(TokenRow)} from tokens order by created, name"
 ADD_TOKEN = f"insert into tokens ({columns(TokenRow)}) values ({marks(5)})"
-REVOKE_TOKEN = "update tokens set revoked = ? where name = ? and revoked is null"
-SAVE = f"insert into snapshots (scheduler, {columns(Snapshot)}) values ({marks(7)})"
+REVOKE_TOKEN = "update tokens set revoked = ? where name = ? and revoked is null"  # the first time counts
 
 
 class SqlTransaction(ABC):
@@ -64,52 +78,52 @@ class SqlTransaction(ABC):
         """The rows of a statement with a list in it, in portions."""
         rows: list[Any] = []
         for start in range(0, len(values), AT_ONCE):
-            some = values[start : start + AT_ONCE]
-            rows += self.query(sql.format(list=marks(len(some))), (*before, *some, *after))
+            portion = values[start : start + AT_ONCE]
+            rows += self.query(sql.format(list=marks(len(portion))), (*before, *portion, *after))
         return rows
 
     def schedulers(self) -> list[str]:
-        return [name for (name,) in self.query("select name from schedulers order by name")]
+        return [name for (name,) in self.query(LIST_SCHEDULERS)]
 
     def create(self, name: str, seed_key: int, settings: str) -> None:
-        self.write(CREATE, [(name, seed_key, settings)])
+        self.write(CREATE_SCHEDULER, [(name, seed_key, settings)])
 
     def open(self, name: str) -> Header | None:
         rows = self.query(self.OPEN, (name,))
         return Header(*rows[0]) if rows else None
 
     def settings(self, id: int) -> str:
-        return str(self.query("select settings from schedulers where id = ?", (id,))[0][0])
+        return str(self.query(READ_SETTINGS, (id,))[0][0])
 
     def change(self, id: int, settings: str) -> None:
-        self.write(CHANGE, [(settings, id)])
+        self.write(CHANGE_SETTINGS, [(settings, id)])
 
     def names(self, id: int, after: int) -> list[NameRow]:
-        return [NameRow._make(row) for row in self.query(NAMES, (id, after))]
+        return [NameRow._make(row) for row in self.query(READ_NAMES, (id, after))]
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
-        return self.listed(RUNNING, (id,), kinds, (now,))
+        return self.listed(COUNT_RUNNING, (id,), kinds, (now,))
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
-        return [(kind, option, count) for kind, option, count in self.query(EXPIRED, (id, now))]
+        return [(kind, option, count) for kind, option, count in self.query(COUNT_EXPIRED, (id, now))]
 
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
-        return [TaskRow._make(row) for row in self.listed(TASKS, (id,), numbers)]
+        return [TaskRow._make(row) for row in self.listed(READ_TASKS, (id,), numbers)]
 
     def keyed(self, id: int, keys: Sequence[str]) -> list[TaskRow]:
-        return [TaskRow._make(row) for row in self.listed(KEYED, (id,), keys)]
+        return [TaskRow._make(row) for row in self.listed(READ_TASKS_BY_KEY, (id,), keys)]
 
     def latest(self, id: int, count: int) -> list[TaskRow]:
-        return [TaskRow._make(row) for row in self.query(LATEST, (id, count))]
+        return [TaskRow._make(row) for row in self.query(READ_LATEST_TASKS, (id, count))]
 
     def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
-        return [LogRow._make(row) for row in self.listed(OBSERVATIONS, (id,), tasks)]
+        return [LogRow._make(row) for row in self.listed(READ_OBSERVATIONS, (id,), tasks)]
 
     def reports(self, id: int, after: int, count: int) -> list[LogRow]:
-        return [LogRow._make(row) for row in self.query(REPORTS, (id, after, count))]
+        return [LogRow._make(row) for row in self.query(READ_LOG, (id, after, count))]
 
     def snapshot(self, id: int) -> Snapshot | None:
-        rows = self.query(SNAPSHOT, (id,))
+        rows = self.query(READ_SNAPSHOT, (id,))
         return Snapshot._make(rows[0]) if rows else None
 
     def add(
@@ -120,7 +134,7 @@ class SqlTransaction(ABC):
         changed: Sequence[TaskRow],
         reports: Sequence[LogRow],
     ) -> None:
-        for sql, rows in ((ADD_NAMES, names), (ADD_TASKS, tasks), (ADD_REPORTS, reports)):
+        for sql, rows in ((ADD_NAMES, names), (ADD_TASKS, tasks), (ADD_TO_LOG, reports)):
             if rows:
                 self.write(sql, [(id, *row) for row in rows])
         if changed:
@@ -129,18 +143,18 @@ class SqlTransaction(ABC):
                 for row in changed
             ])  # fmt: skip
         if names or tasks or reports:
-            self.write(COUNT, [(len(names), len(tasks), len(reports), id)])
+            self.write(COUNT_ROWS, [(len(names), len(tasks), len(reports), id)])
         self.wrote(id, tasks, changed)
 
     def wrote(self, id: int, tasks: Sequence[TaskRow], changed: Sequence[TaskRow]) -> None:  # noqa: B027 (most do not)
         """New and changed tasks have been written, for a dialect that wants to know."""
 
     def save(self, id: int, snapshot: Snapshot) -> None:
-        self.write(FORGET, [(id,)])
-        self.write(SAVE, [(id, *snapshot)])
+        self.write(DELETE_SNAPSHOT, [(id,)])
+        self.write(ADD_SNAPSHOT, [(id, *snapshot)])
 
     def tokens(self) -> list[TokenRow]:
-        return [TokenRow._make(row) for row in self.query(TOKENS)]
+        return [TokenRow._make(row) for row in self.query(READ_TOKENS)]
 
     def add_token(self, token: TokenRow) -> None:
         self.write(ADD_TOKEN, [token])

@@ -1,6 +1,7 @@
 """SQLite in one file, the default: nothing to set up, any number of processes on one machine.
 
-It is used through apsw, which brings a current SQLite along: older ones can damage a file with several writers.
+It is used through apsw, which brings a current SQLite along: before 3.51.3, several writers could damage a file in WAL
+mode. Its VFS also lets a test cut the power.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from worthwhile.errors import StoreError
 from worthwhile.live.stores.base import Answer, TaskRow, Transaction
 from worthwhile.live.stores.forking import Forkable
 from worthwhile.live.stores.schema import prepare
-from worthwhile.live.stores.sql import EACH_RUNNING, SqlTransaction
+from worthwhile.live.stores.sql import RUNNING_TASKS, SqlTransaction
 
 SYNCHRONOUS = ("full", "normal")
 PATIENCE = 30.0  # seconds to wait for other processes
@@ -31,19 +32,20 @@ NO_DATABASE = "is damaged, or no SQLite database; it was left as it is: restore 
 class SqliteStore(SqlTransaction, Forkable):
     """Store and transaction in one. `full` survives a power cut, `normal` only the end of the process."""
 
-    OPEN = (
-        """select id, seed_key, generation, names, tasks, reports, unixepoch('subsec') from schedulers where name = ?"""
-    )
+    # No lock here: `begin immediate` has taken the only one that SQLite has for writers.
+    OPEN = "select id, seed_key, generation, names, tasks, reports, unixepoch('subsec') from schedulers where name = ?"
 
     def __init__(self, path: str | Path, synchronous: str = "full", create: bool = True) -> None:
         super().__init__()
         self.path, self.synchronous = Path(path), synchronous
-        self.file = str(self.path.absolute())  # the folder may change
+        self.file = str(self.path.absolute())  # the working directory may change before it is opened again
         if not create and not self.path.is_file():
             raise StoreError(f"no store at {str(path)!r}; name the file that a scheduler uses")
         self.closed = False
-        self.own: dict[tuple[int, int], TaskRow] = {}  # unfinished tasks as this connection has written them
-        self.version = 0  # of the file, when it last did
+        # Unfinished tasks as this connection has written them: most are reported here, soon, and need not be read.
+        # They hold as long as the file's data_version, which changes when another connection has committed.
+        self.own: dict[tuple[int, int], TaskRow] = {}
+        self.version = 0  # data_version after the latest commit
         with explained(self.path):
             self.connection: apsw.Connection | None = None
             try:
@@ -61,7 +63,7 @@ class SqliteStore(SqlTransaction, Forkable):
         self.connection = apsw.Connection(self.file, flags)
         self.connection.set_busy_handler(wait_briefly())
         self.schema()  # of something else? Then not even its journal mode is changed
-        self.run("pragma journal_mode = wal")
+        self.run("pragma journal_mode = wal")  # a commit is one append and one fsync, and readers wait for nobody
         self.run(f"pragma synchronous = {self.synchronous}")
 
     def schema(self) -> int | None:
@@ -88,7 +90,8 @@ class SqliteStore(SqlTransaction, Forkable):
                 return answer
             except BaseException:
                 if self.connection is not None and self.connection.in_transaction:
-                    self.connection.execute("rollback")  # at once: Ctrl-C may come again
+                    # not by `self.run`: a second Ctrl-C after a call of ours would leave the file locked for all
+                    self.connection.execute("rollback")
                 self.own.clear()
                 raise
 
@@ -104,12 +107,11 @@ class SqliteStore(SqlTransaction, Forkable):
         return self.connection
 
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
-        """Most are reported by the process that has decided them, soon after."""
         own = self.own
-        found = [own[id, number] for number in numbers if (id, number) in own]
-        if len(found) < len(numbers):
-            found += super().tasks(id, [number for number in numbers if (id, number) not in own])
-        return found
+        rows = [own[id, number] for number in numbers if (id, number) in own]
+        if len(rows) < len(numbers):
+            rows += super().tasks(id, [number for number in numbers if (id, number) not in own])
+        return rows
 
     def wrote(self, id: int, tasks: Sequence[TaskRow], changed: Sequence[TaskRow]) -> None:
         own = self.own
@@ -123,8 +125,8 @@ class SqliteStore(SqlTransaction, Forkable):
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
         """Counted here: SQLite would sort them first, which takes longer for the few that usually run."""
-        found = Counter(self.listed(EACH_RUNNING, (id,), kinds, (now,)))
-        return [(kind, option, count) for (kind, option), count in found.items()]
+        counts = Counter(self.listed(RUNNING_TASKS, (id,), kinds, (now,)))
+        return [(kind, option, count) for (kind, option), count in counts.items()]
 
     def run(self, sql: str) -> None:
         self.open_connection.execute(sql).fetchall()
@@ -147,7 +149,11 @@ class SqliteStore(SqlTransaction, Forkable):
 
 
 def wait_briefly() -> Any:
-    """Ask again after a moment while another process writes; SQLite's own pauses grow to a tenth of a second."""
+    """Ask again after a moment while another process writes.
+
+    SQLite's own pauses grow to a tenth of a second, far longer than a transaction. These stay short, and are random, so
+    that processes which wait for the same lock do not meet again and again.
+    """
     began = 0.0
 
     def wait(attempts: int) -> bool:
@@ -164,15 +170,15 @@ def explained(path: Path) -> Iterator[None]:
     """SQLite's errors in our words."""
     try:
         yield
-    except (apsw.NotADBError, apsw.CorruptError) as reason:
-        raise StoreError(f"{path} {NO_DATABASE} ({reason})") from reason
-    except apsw.FullError as reason:
-        raise StoreError(f"{path}: no space left on the disk; nothing was stored: free some and try again") from reason
-    except (apsw.ReadOnlyError, apsw.PermissionsError, apsw.CantOpenError) as reason:
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreError(f"{path} {NO_DATABASE} ({error})") from error
+    except apsw.FullError as error:
+        raise StoreError(f"{path}: no space left on the disk; nothing was stored: free some and try again") from error
+    except (apsw.ReadOnlyError, apsw.PermissionsError, apsw.CantOpenError) as error:
         remedy = "the file and its folder must be there and writable: SQLite keeps two more files beside it"
-        raise StoreError(f"{path}: {reason}; nothing was stored: {remedy}") from reason
-    except apsw.BusyError as reason:
+        raise StoreError(f"{path}: {error}; nothing was stored: {remedy}") from error
+    except apsw.BusyError as error:
         waited = f"other processes kept it locked for {PATIENCE:g} s"
-        raise StoreError(f"{path}: {waited}; nothing was stored: try again") from reason
-    except apsw.Error as reason:
-        raise StoreError(f"{path}: {reason}; nothing was stored") from reason
+        raise StoreError(f"{path}: {waited}; nothing was stored: try again") from error
+    except apsw.Error as error:
+        raise StoreError(f"{path}: {error}; nothing was stored") from error
