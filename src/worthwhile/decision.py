@@ -102,3 +102,14 @@ def settle(plug_in: PlugIn) -> None:
     """The price is the quotient of the totals; kept as it was while the total cost is not positive."""
     if plug_in.total_cost[0] > 0.0:
         plug_in.price[0] = plug_in.total_reward[0] / plug_in.total_cost[0]
+
+
+def scale_plug_in(plug_in: PlugIn, scale: float, least: float) -> None:
+    """Every arrival weighs `scale` times as much, but a kind that ever arrived weighs at least `least`."""
+    for kind in range(len(plug_in.arrivals)):
+        if plug_in.arrivals[kind] > 0.0:
+            plug_in.arrivals[kind] = max(plug_in.arrivals[kind] * scale, least)
+        plug_in.reward[kind] *= scale
+        plug_in.cost[kind] *= scale
+    plug_in.total_reward[0] *= scale
+    plug_in.total_cost[0] *= scale

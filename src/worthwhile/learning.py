@@ -29,6 +29,9 @@ class Moments(NamedTuple):
     products: Floats
 
 
+Sums = tuple[float, float, float, float, float, float]  # the Moments of one option, in their order
+
+
 class Bounds(Protocol):
     """What optimism must be told; every policy of the DOL family has these fields."""
 
@@ -62,21 +65,45 @@ def record(arms: Arms, kind: int, option: int, reward: float, cost: float) -> No
 
 
 def record_moments(arms: Moments, kind: int, option: int, reward: float, cost: float, weight: float = 1.0) -> None:
-    """One more pull, with second moments (Welford; West, 1979, where pulls have weights)."""
-    all_pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
+    """One more pull, with second moments."""
+    pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
     arm = kind, option
-    pulls = all_pulls[arm] + weight
+    before = pulls[arm], mean_reward[arm], mean_cost[arm], reward_squares[arm], cost_squares[arm], products[arm]
+    after = one_more(before, reward, cost, weight)
+    pulls[arm], mean_reward[arm], mean_cost[arm], reward_squares[arm], cost_squares[arm], products[arm] = after
+
+
+def one_more(moments: Sums, reward: float, cost: float, weight: float = 1.0) -> Sums:
+    """The moments of one option after one more pull (Welford; West, 1979, where pulls have weights)."""
+    pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = moments
+    pulls += weight
     share = weight / pulls
-    all_pulls[arm] = pulls
-    reward_before = reward - mean_reward[arm]
-    cost_before = cost - mean_cost[arm]
-    mean_reward[arm] += reward_before * share
-    mean_cost[arm] += cost_before * share
-    reward_after = weight * (reward - mean_reward[arm])
-    cost_after = weight * (cost - mean_cost[arm])
-    reward_squares[arm] += reward_before * reward_after
-    cost_squares[arm] += cost_before * cost_after
-    products[arm] += reward_before * cost_after
+    reward_before = reward - mean_reward
+    cost_before = cost - mean_cost
+    mean_reward += reward_before * share
+    mean_cost += cost_before * share
+    reward_after = weight * (reward - mean_reward)
+    cost_after = weight * (cost - mean_cost)
+    return (
+        pulls,
+        mean_reward,
+        mean_cost,
+        reward_squares + reward_before * reward_after,
+        cost_squares + cost_before * cost_after,
+        products + reward_before * cost_after,
+    )
+
+
+def scale_moments(arms: Moments, scale: float, least: float) -> None:
+    """Every pull weighs `scale` times as much, but an option that was ever pulled weighs at least `least`."""
+    pulls, _, _, reward_squares, cost_squares, products = arms
+    for kind in range(pulls.shape[0]):
+        for option in range(pulls.shape[1]):
+            if pulls[kind, option] > 0.0:
+                pulls[kind, option] = max(pulls[kind, option] * scale, least)
+            reward_squares[kind, option] *= scale
+            cost_squares[kind, option] *= scale
+            products[kind, option] *= scale
 
 
 def confidence_width(pulls: float, horizon: int) -> float:

@@ -17,7 +17,8 @@ from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter
 from worthwhile.optimum import solve
 from worthwhile.policies.base import known
-from worthwhile.policies.imed import RatioImed, gaussian_evidence, least_gamma_evidence
+from worthwhile.policies.evidence import gaussian_evidence, least_gamma_evidence
+from worthwhile.policies.imed import RatioImed
 from worthwhile.policies.registry import DEFAULT, make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
 from worthwhile.random_problems import FAMILIES, random_problem
