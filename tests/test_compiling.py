@@ -38,13 +38,11 @@ class Alternate(NamedTuple):
         state.tasks[0] += 1.0
 """
 PATIENCE = """
-from worthwhile.state import Remembered
 from thresholds import LIMIT
 def enough(tasks):
-    return tasks > LIMIT * FACTOR + extra(None, 0, None)
+    return tasks > LIMIT * FACTOR + extra()
 FACTOR = 1.0
-@Remembered
-def extra(state, kind, options):
+def extra():
     return 0.0
 """
 THRESHOLDS = """
@@ -89,7 +87,7 @@ def machine_code_files(cache: Path) -> dict[Path, int]:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A policy that uses functions (one remembers its values), constants, an array and machine code of its own."""
+    """A policy that uses functions, constants, an array and machine code of its own."""
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "alternate.py").write_text(POLICY)

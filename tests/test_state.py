@@ -103,33 +103,3 @@ def test_running_moments_are_those_of_the_whole_sample(pairs: list[tuple[float, 
     assert moments.reward_squares[1, 0] == pytest.approx((centred[0] ** 2).sum(), abs=1e-6)
     assert moments.cost_squares[1, 0] == pytest.approx((centred[1] ** 2).sum(), abs=1e-6)
     assert moments.products[1, 0] == pytest.approx((centred[0] * centred[1]).sum(), abs=1e-6)
-
-
-def test_a_remembered_value_is_worked_out_once_for_each_kind_and_offer() -> None:
-    asked = []
-
-    @states.Remembered
-    def total(state: State, kind: int, options: np.ndarray) -> float:
-        asked.append(kind)
-        return float(sum(state.arms.pulls[kind, option] for option in options))
-
-    memory: states.Memory = {}
-    state = states.with_memory(Keeper().init(2, 3), memory)
-    some, same_again, others = np.array([0, 1]), np.array([0, 1]), np.array([2])
-    state.arms.pulls[1, 2] = 5.0
-    for _ in range(2):
-        assert [total(state, 1, some), total(state, 1, others), total(state, 0, others)] == [0.0, 5.0, 0.0]
-    assert asked == [1, 1, 0]
-    assert total(state, 1, same_again) == 0.0
-    for _ in range(2 * states.MOST_REMEMBERED):
-        total(state, 0, np.array([0]))
-    assert 0 < len(memory) <= states.MOST_REMEMBERED
-
-
-def test_a_state_without_memory_remembers_nothing() -> None:
-    asked = []
-    count = states.Remembered(lambda state, kind, options: asked.append(kind))
-    state, options = Keeper().init(1, 1), np.array([0])
-    for _ in range(3):
-        count(state, 0, options)
-    assert len(asked) == 3

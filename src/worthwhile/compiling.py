@@ -23,7 +23,6 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from worthwhile.errors import CannotCompile, MissingExtra
-from worthwhile.state import Remembered
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +98,7 @@ def globals_read(function: FunctionType) -> dict[str, Any]:
             if isinstance(value, ModuleType):
                 name, value = f"{name}.{attribute}", getattr(value, attribute, None)
         if value is not None and not isinstance(value, ModuleType):
-            values[name] = value.function if isinstance(value, Remembered) else value
+            values[name] = value
     return values
 
 

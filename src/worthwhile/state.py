@@ -6,16 +6,13 @@ That rule is all that growth, storage and compilation need to know about a polic
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 type_of_state = TypeVar("type_of_state", bound=tuple[Any, ...])
-Value = TypeVar("Value")
-MOST_REMEMBERED = 1000
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.uint32]
@@ -78,46 +75,6 @@ def from_bytes(policy: HasInit, stored: bytes, size: Size) -> Any:
         for name, array in arrays(state):
             array[...] = file[name]
     return state
-
-
-Memory = dict[Any, tuple[Any, Any]]
-
-
-class Remembered(Generic[Value]):
-    """A function of state, kind and options whose values are kept as long as the state stays as it is.
-
-    Several tasks of a kind often come before the next report. Only a state `with_memory` remembers, and whoever
-    changes the state clears the memory; elsewhere, and in machine code, this is the function alone.
-    """
-
-    def __init__(self, function: Callable[[Any, int, Indices], Value]) -> None:
-        self.function = function
-
-    def __call__(self, state: Any, kind: int, options: Indices) -> Value:
-        memory: Memory | None = getattr(state, "_memory", None)  # no field of a NamedTuple begins with _
-        if memory is None:
-            return self.function(state, kind, options)
-        what = self.function, kind, id(options)
-        known = memory.get(what)
-        if known is None:
-            if len(memory) >= MOST_REMEMBERED:
-                memory.clear()
-            known = memory[what] = options, self.function(state, kind, options)  # options too: the id stays theirs
-        value: Value = known[1]
-        return value
-
-
-def with_memory(state: type_of_state, memory: Memory) -> type_of_state:
-    """The same state, of which `Remembered` functions remember things."""
-    twin: type_of_state = remembering(type(state))(*state)
-    twin._memory = memory  # type: ignore[attr-defined]
-    return twin
-
-
-@cache
-def remembering(states: type) -> type:
-    """States of the same type, with room for a memory."""
-    return type(states.__name__, (states,), {})
 
 
 def price_in(state: tuple[Any, ...]) -> Any:

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -189,52 +189,6 @@ def test_what_is_remembered_between_reports_is_what_would_be_worked_out_again(se
                     scheduler.observe(task.id, side, reward, cost)
                 else:
                     scheduler.report(task.id, reward, cost)
-
-
-class Counted(NamedTuple):
-    """How often each option was taken; `memory` is nobody's name but this policy's."""
-
-    memory: Any
-
-
-@states.Remembered
-def taken(state: Counted, kind: int, options: Any) -> float:
-    total = 0.0
-    for option in options:
-        total += state.memory[kind, option]
-    return total
-
-
-class InTurn(NamedTuple):
-    """Each option in turn. `learn` looks at what it is about to change."""
-
-    def init(self, kinds: int, options: int) -> Counted:
-        return Counted(np.zeros((kinds, options)))
-
-    def choose(self, state: Counted, kind: int, options: Any, pending: Any, rng: Rng) -> Decision:
-        return Decision(options[int(taken(state, kind, EVERY)) % len(options)], 0.0, 0.0)
-
-    def judge(self, state: Counted, kind: int, option: int) -> Decision:
-        return Decision(option, 0.0, 0.0)
-
-    def learn(self, state: Counted, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
-        state.memory[kind, made.option] += 1.0 if taken(state, kind, EVERY) >= 0.0 else 0.0
-
-    def observe(self, state: Counted, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
-        state.memory[kind, option] += taken(state, kind, EVERY) * 0.0
-
-
-EVERY = (0, 1, 2)
-
-
-@pytest.mark.parametrize("engine", ["python", "compiled"])
-def test_what_is_remembered_while_learning_is_not_used_afterwards(engine: str) -> None:
-    scheduler, chosen = Scheduler(policy=InTurn(), engine=engine), []
-    for _ in range(7):
-        task = scheduler.decide("kind", ["a", "b", "c"])
-        task.report(reward=1.0, cost=1.0)
-        chosen.append(task.option)
-    assert chosen == ["a", "b", "c", "a", "b", "c", "a"]
 
 
 def test_what_others_did_to_a_task_is_seen_by_who_decided_it(durable: str) -> None:

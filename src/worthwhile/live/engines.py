@@ -18,7 +18,7 @@ from worthwhile.errors import BadParameter, CannotCompile
 from worthwhile.live.totals import Folded, count_observation, count_report, new_totals
 from worthwhile.policies.base import Policy
 from worthwhile.rng import Rng
-from worthwhile.state import Indices, Memory, with_memory
+from worthwhile.state import Indices
 
 Judged = tuple[int, float, float]  # a Decision, or the same without the names
 
@@ -86,9 +86,7 @@ class Interpreted:
 
     def bind(self, state: Folded) -> None:
         self.totals, self.idle = views(state.totals), array("I", [0] * state.totals.pulls.shape[1])
-        self.memory: Memory = {}
         self.state = state.learned if self.plain else views(state.learned)
-        self.remembering = with_memory(self.state, self.memory)  # for decisions; what learns gets nothing outdated
 
     def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
         options: Any = offer.numbers
@@ -99,7 +97,7 @@ class Interpreted:
                 pending[option] = count
         if self.plain:
             options, pending = offer.array, np.asarray(pending)
-        return self.policy.choose(self.remembering, offer.kind, options, pending, Rng(self.seed_key, task))
+        return self.policy.choose(self.state, offer.kind, options, pending, Rng(self.seed_key, task))
 
     def judge(self, kind: int, option: int) -> Judged:
         return self.policy.judge(self.state, kind, option)
@@ -114,13 +112,11 @@ class Interpreted:
         cost: float,
         task: int,
     ) -> None:
-        self.memory.clear()
         made = Decision(option, reward_estimate, cost_estimate)
         self.policy.learn(self.state, kind, made, reward, cost, Rng(self.seed_key, task))
         count_report(self.totals, kind, option, reward, cost)
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
-        self.memory.clear()
         self.policy.observe(self.state, kind, option, reward, cost, Rng(self.seed_key, task))
         count_observation(self.totals, kind, option)
 
