@@ -34,6 +34,15 @@ def most_promising(bounds: Bounds, arms: Arms, price: float, kind: int, options:
     return best
 
 
+def first_untried(pulls: Floats, kind: int, options: Indices, pending: Indices) -> int:
+    """The position of the first option that has neither reported nor is running; −1 if there is none."""
+    position = -1
+    for place, option in enumerate(options):
+        if position < 0 and pulls[kind, option] == 0.0 and pending[option] == 0:
+            position = place
+    return position
+
+
 def robbins_monro(price: float, step: float, reward: float, cost: float, low: float, high: float) -> float:
     """One step towards the root of E[reward − price·cost], kept in [low, high]; Eq. (8)."""
     return min(high, max(low, price + step * (reward - price * cost)))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.decision import NOTHING, Decision, robbins_monro
+from worthwhile.decision import Decision, first_untried, most_promising, robbins_monro
 from worthwhile.learning import Arms, new_arms, optimistic, record
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
@@ -39,16 +39,11 @@ class DolRm(NamedTuple):
         return State(new_arms(kinds, options), np.zeros(1), np.full(1, step), np.full(1, self.price_min))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        arms, price = state.arms, state.price[0]
-        best, best_score = NOTHING, -math.inf
-        for option in options:
-            reward, cost = optimistic(self, arms, kind, option)  # r̂ and č, Eq. (2)-(3)
-            score = reward - price * cost  # Eq. (7)
-            if self.explore_first and arms.pulls[kind, option] + pending[option] == 0.0:
-                score = math.inf
-            if score > best_score:
-                best, best_score = Decision(option, reward, cost), score
-        return best
+        untried = first_untried(state.arms.pulls, kind, options, pending) if self.explore_first else -1
+        if untried >= 0:
+            reward, cost = optimistic(self, state.arms, kind, options[untried])
+            return Decision(options[untried], reward, cost)
+        return most_promising(self, state.arms, state.price[0], kind, options)  # argmax r̂ − θ·č, Eq. (2), (3), (7)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         reward, cost = optimistic(self, state.arms, kind, option)

@@ -12,7 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.decision import NOTHING, Decision, PlugIn, arrive, contribute, new_plug_in, scale_plug_in, settle
+from worthwhile.decision import (
+    NOTHING,
+    Decision,
+    PlugIn,
+    arrive,
+    contribute,
+    first_untried,
+    new_plug_in,
+    scale_plug_in,
+    settle,
+)
 from worthwhile.learning import Moments, new_moments, record_moments, scale_moments
 from worthwhile.policies.evidence import evidence, pool
 from worthwhile.rng import Rng, uniform
@@ -69,19 +79,6 @@ def fade(state: State, half_life: float) -> None:
         state.weight[0] = 1.0
 
 
-def start(pulls: Floats, kind: int, options: Indices, pending: Indices, rng: Rng) -> int:
-    """The position of the option that must be tried now, each of them once; −1 when done."""
-    untried, reported = -1, False
-    for place, option in enumerate(options):
-        if pulls[kind, option] > 0.0:
-            reported = True
-        elif pending[option] == 0 and untried < 0:
-            untried = place
-    if untried >= 0 or reported:
-        return untried
-    return least_busy(options, pending, rng)
-
-
 def least_busy(options: Indices, pending: Indices, rng: Rng) -> int:
     """The position of the option with the fewest tasks running, ties at random: all run, and none has reported."""
     fewest, ties, position = math.inf, 0.0, -1
@@ -113,7 +110,9 @@ class RatioImed(NamedTuple):
             return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
         tried, leader_reward, _, top = best_tried(arms, price, kind, options)  # top is z*
         if tried < len(options):
-            forced = start(all_pulls, kind, options, pending, rng)
+            forced = first_untried(all_pulls, kind, options, pending)
+            if forced < 0 and tried == 0:
+                forced = least_busy(options, pending, rng)
             if forced >= 0:
                 option = options[forced]
                 return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
