@@ -25,9 +25,9 @@ from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.registry import DEFAULT, LIST, make
 from worthwhile.problem import Problem, seven_kinds
 from worthwhile.simulation.environments import Environment, synthetic
-from worthwhile.simulation.loop import TOTALS, Block, new_flight
+from worthwhile.simulation.loop import TOTALS, Block, engine_for, new_flight, truth_of
 from worthwhile.simulation.progress import Progress
-from worthwhile.simulation.simulator import BLOCK, NO_DELAY, Delay, Job, stages_of
+from worthwhile.simulation.simulator import BLOCK, NO_DELAY, Delay, Job, Sweep, stages_of
 
 TASKS = 100_000
 PIECE = 4_000
@@ -77,8 +77,8 @@ class Ours:
 
     def __init__(self, here: Setting, name: str, engine: str = "compiled", piece: int = BLOCK) -> None:
         self.here, self.policy, self.piece = here, here.policy(name), piece
-        (stage,) = stages_of(here.environment, [self.policy], here.tasks, engine)
-        self.truth, self.engine = stage.truth, stage.engines[0]
+        self.truth = truth_of(here.problem, here.best)
+        self.engine = engine_for(self.policy, here.environment.world, engine, late=False)
         if engine == "compiled":
             self()
 
@@ -143,7 +143,7 @@ def against_c(report: Report, settings: Sequence[Setting], rounds: int) -> None:
                 ours = Ours(here, name)
                 twin = InC(here, ours.policy, exact)
                 twin()
-                same = twin.totals.tobytes() == ours.totals.tobytes() and twin.progress[1] == ours.state.ratio[0]
+                same = twin.totals.tobytes() == ours.totals.tobytes() and twin.progress[1] == ours.state.price[0]
                 report.judge(f"{here.problem.name}: {name}, C gives the same bits", str(same), "True", same)
                 best = best_times({"ours": ours, "C": InC(here, ours.policy, fast)}, 20 * rounds)
                 report.note(f"{here.problem.name}: {name}, per task", f"{1e9 * best['ours'] / here.tasks:.1f} ns")
@@ -201,8 +201,8 @@ def scale(report: Report, rounds: int) -> None:
 def whole_run(problem: Problem, name: str, tasks: int) -> Callable[[], float]:
     """One run of the simulator, compiled beforehand."""
     policy = make(name, known(problem, tasks))
-    stages = stages_of(synthetic(problem), [policy], tasks, "compiled")
-    job = Job([policy], stages, np.array([tasks]), Delay(0, 0), 1, Progress(tasks, False))
+    sweep = Sweep(synthetic(problem), [policy], tasks, "compiled", np.array([tasks]), Delay(0, 0), 1)
+    job = Job(sweep, stages_of(sweep.environment, tasks), Progress(tasks, False))
     job.run(0)
     return lambda: clocked(job.run, 0)
 

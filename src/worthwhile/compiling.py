@@ -22,15 +22,17 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from worthwhile.errors import CannotCompile, MissingExtra
+from worthwhile.errors import BadParameter, CannotCompile, MissingExtra
 
 log = logging.getLogger(__name__)
 
 Replacements = Mapping[str, Any]  # globals, by name: functions and constants
 KEPT_DAYS = 30
 ENGINES = ("compiled", "python")
-OUTER = {"nogil": True}
-INNER = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called from machine code only
+OUTER = {"nogil": True}  # runs of a simulation are threads of one process
+# Called from machine code only, so nobody needs a wrapper. Inlined, because a call hands over every array of a state,
+# which takes longer than most of these functions do.
+INNER = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 lock = threading.RLock()
 compiled: dict[str, Callable[..., Any]] = {}
 
@@ -42,6 +44,13 @@ def available() -> bool:
     return find_spec("numba") is not None
 
 
+def engine_named(name: str | None) -> str:
+    """The engine of that name; whoever names none gets `compiled` where numba is installed, else `python`."""
+    if name is not None and name not in ENGINES:
+        raise BadParameter(f"engine = {name!r}; it must be one of {', '.join(ENGINES)}")
+    return name or ("compiled" if available() else "python")
+
+
 def machine_code(function: Callable[..., Any], replace: Replacements) -> Callable[..., Any]:
     """The function as machine code, with the globals named in `replace` taken from there."""
     try:
@@ -49,7 +58,7 @@ def machine_code(function: Callable[..., Any], replace: Replacements) -> Callabl
     except ImportError:
         raise MissingExtra("the compiled engine (engine='python' needs nothing)", "fast") from None
     key = fingerprint(function, replace)
-    with lock:
+    with lock:  # numba's settings are the process's: nobody else may compile while our cache folder is in them
         if key not in compiled:
             folder, settings = cache_folder(key), vars(numba.config)
             before, settings["CACHE_DIR"] = settings["CACHE_DIR"], str(folder or "")
@@ -72,19 +81,21 @@ def build(
     original = plain(function)
     if original not in built:
         built[original] = original  # a function that calls itself stays as it is, and numba says what it thinks of that
+        # A copy with globals of its own: there numba finds compiled callees, and interpreted code never meets them.
         names = {**original.__globals__, **replace}
         for name, callee, inherited in callees(original, replace):
             names[name] = build(njit, callee, inherited, built)
         copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
         copy.__qualname__ = original.__qualname__
+        # error_model: a division by 0 gives inf, without a branch at every division to raise what Python would.
         built[original] = njit(error_model="numpy", **(OUTER if outer else INNER), cache=cache)(copy)
     return built[original]  # type: ignore[no-any-return]
 
 
 def callees(function: FunctionType, replace: Replacements) -> Iterator[tuple[str, FunctionType, Replacements]]:
     """The module-level functions that a function names, and what to replace in them: the same, within its module."""
-    for name, found in sorted(globals_read(function).items()):
-        value = replace.get(name, found)
+    for name, original in sorted(globals_read(function).items()):
+        value = replace.get(name, original)
         if isinstance(value, FunctionType):
             yield name, value, replace if value.__globals__ is function.__globals__ else {}
 
@@ -152,8 +163,8 @@ def parts(function: FunctionType, replace: Replacements, seen: set[Any]) -> Iter
     yield f"{function.__module__}.{function.__qualname__}{function.__defaults__}{code_text(function.__code__)}"
     for _, callee, inherited in callees(function, replace):
         yield from parts(callee, inherited, seen)
-    for name, found in sorted(globals_read(function).items()):
-        value = replace.get(name, found)
+    for name, original in sorted(globals_read(function).items()):
+        value = replace.get(name, original)
         yield f"{name}={value_text(value)}"
         if isinstance(getattr(value, "py_func", None), FunctionType):  # machine code of the user's own
             yield from parts(value.py_func, {}, seen)
@@ -176,16 +187,19 @@ def code_text(code: CodeType) -> str:
 
 
 def cache_folder(key: str) -> Path | None:
-    """Where this machine code is kept between processes; None where nothing can be written."""
+    """Where this machine code is kept between processes; None where nothing can be written.
+
+    The folder is named by the hash, so an edit anywhere leads to another folder, and two versions never mix.
+    """
     root = Path(os.environ.get("WORTHWHILE_CACHE") or user_cache())
     folder = root / key
     try:
         if not folder.exists():
             forget_unused(root)
         folder.mkdir(parents=True, exist_ok=True)
-        os.utime(folder)
-    except OSError as reason:
-        log.info("no cache of compiled code: %s", reason)
+        os.utime(folder)  # in use: not to be forgotten
+    except OSError as error:
+        log.info("no cache of compiled code: %s", error)
         return None
     return folder
 

@@ -14,7 +14,7 @@ from worthwhile import state as states
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.policies.base import Policy, known
 from worthwhile.policies.registry import LIST, make
-from worthwhile.simulation.loop import Block
+from worthwhile.simulation.loop import Block, play
 from worthwhile.simulation.simulator import Player, stages_of
 
 TASKS, SEED = 400, 5
@@ -60,9 +60,9 @@ def live(scheduler: Scheduler, late: int = 0) -> tuple[float, float, list[str]]:
 def simulated(policy: Policy) -> Any:
     """The state that the simulator's run ends with."""
     block, key = tasks()
-    [stage] = stages_of(synthetic(PROBLEM), [policy], TASKS, "python")
+    [stage] = stages_of(synthetic(PROBLEM), TASKS)
     player = Player(policy, len(PROBLEM.kinds), len(PROBLEM.options), 0)
-    player.play(stage, stage.engines[0], block, 0, key, np.zeros(0, np.int64), np.zeros((0, 8)))
+    player.play(stage, play, block, 0, key, np.zeros(0, np.int64), np.zeros((0, 8)))
     return player.state
 
 

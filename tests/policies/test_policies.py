@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import SILENT, drive, same_for_all
-from worthwhile.decision import arrive, contribute, new_plug_in, settle
+from worthwhile.decision import Decision, arrive, contribute, new_plug_in, settle
+from worthwhile.errors import BadParameter
 from worthwhile.optimum import solve
-from worthwhile.policies.base import known
+from worthwhile.policies.base import checked, known
+from worthwhile.policies.fixed import RandomOption
 from worthwhile.policies.omega_ucb import omega, spread
-from worthwhile.policies.registry import make
+from worthwhile.policies.registry import LIST, make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
 from worthwhile.rng import Rng
 from worthwhile.simulation.simulator import simulate
@@ -113,3 +115,49 @@ def test_bernoulli_posteriors_count_coins_of_the_right_bias() -> None:
     state, _ = drive(make("bts", told), problem, 4000)
     assert abs(state.arms.mean_reward[0, 0] - 0.3) < 5 * math.sqrt(0.21 / 4000)
     assert abs(state.arms.mean_cost[0, 0] - 0.8) < 5 * math.sqrt(0.16 / 4000)
+
+
+@pytest.mark.parametrize("name", LIST)
+def test_a_policy_refuses_whichever_of_its_numbers_is_not_finite(name: str) -> None:
+    told = known(two_kinds(), 100)
+    for field, value in make(name, told)._asdict().items():
+        if isinstance(value, float):
+            with pytest.raises(BadParameter, match=f"{field} = nan; it must be a finite number"):
+                make(f"{name},{field}=nan", told)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dol-rm,horizon=0", "DolRm: horizon = 0; it must be above 0"),
+        ("sample-rm,cost_min=0", "SampleRm: cost_min = 0.0; it must be above 0"),
+        ("running-ratio-dol,noise=-1", "RunningRatio: noise = -1.0; it must be 0 or more"),
+        ("plug-in-dol,noise=-1", "PlugInDol: noise = -1.0; it must be 0 or more"),
+        ("reward-ucb,horizon=-3", "RewardUcb: horizon = -3; it must be above 0"),
+        ("ratio-ucb,cost_min=0", "RatioUcb: cost_min = 0.0; it must be above 0"),
+        ("reward-ts,noise=-1", "RewardThompson: noise = -1.0; it must be 0 or more"),
+        ("ratio-ts,cost_min=-1", "RatioThompson: cost_min = -1.0; it must be above 0"),
+        ("omega-ucb,cost_max=0", "OmegaUcb: cost_max = 0.0; it must be above 0"),
+        ("m-ucb,cost_max=0", "MUcb: cost_max = 0.0; it must be above 0"),
+        ("bts,cost_max=0", "Bts: cost_max = 0.0; it must be above 0"),
+        ("oracle,price_min=9,price_max=8", "Oracle: price_min = 9.0; it must not be above price_max = 8.0"),
+        ("dol-rm,price_min=9,price_max=8", "DolRm: price_min = 9.0; it must not be above price_max = 8.0"),
+    ],
+)
+def test_a_policy_checks_its_own_fields(text: str, message: str) -> None:
+    with pytest.raises(BadParameter, match=message):
+        make(text, known(two_kinds(), 100))
+
+
+def test_a_policy_without_a_check_is_taken_as_it_is() -> None:
+    assert checked(RandomOption()) == RandomOption()
+
+
+def test_without_the_truth_a_policy_says_what_it_must_be_told() -> None:
+    with pytest.raises(BadParameter, match="must be told horizon; write reward-ucb,horizon=value, or use ratio-imed"):
+        make("reward-ucb")
+    with pytest.raises(BadParameter, match="no option 'z' here"):
+        make("fixed-option,option=z", options=["a", "b"])
+    assert make("fixed-option,option=b", options=["a", "b"]).choose(
+        None, 0, np.array([0, 1], np.uint32), np.zeros(2, np.uint32), Rng(0, 1)
+    ) == Decision(1, 0.0, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from worthwhile import simulate
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter, BrokenRule
 from worthwhile.policies.base import known
+from worthwhile.policies.fixed import RandomOption
 from worthwhile.policies.registry import make
 from worthwhile.problem import seven_kinds, two_kinds
 from worthwhile.rng import Rng
@@ -177,3 +178,18 @@ def test_policies_by_name_are_told_the_truth_and_instances_are_taken_as_they_are
     assert by_name.curves.tobytes() == given.curves.tobytes()
     assert by_name.policies == ("dol-rm",)
     assert given.policies == ("mine",)
+
+
+class Counting(RandomOption):
+    """Counts how often a run of it is set up."""
+
+    started: ClassVar[list[int]] = []
+
+    def init(self, kinds: int, options: int) -> Any:
+        self.started.append(kinds)
+        return super().init(kinds, options)
+
+
+def test_the_interpreted_engine_sets_nothing_up_but_its_runs() -> None:
+    simulate(two_kinds(), {"counting": Counting()}, tasks=5, runs=3, engine="python")
+    assert Counting.started == [2, 2, 2]

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from worthwhile.compiling import ENGINES, first_cause, machine_code
+from worthwhile.compiling import engine_named, first_cause, machine_code
 from worthwhile.decision import Decision
-from worthwhile.errors import BadParameter, CannotCompile
+from worthwhile.errors import CannotCompile
 from worthwhile.live.totals import Folded, count_observation, count_report, new_totals
-from worthwhile.policies.base import Policy
+from worthwhile.policies.base import Policy, choose, judge, learn, methods_of, observe
 from worthwhile.rng import Rng
 from worthwhile.state import Indices
 
@@ -58,9 +58,7 @@ class Engine(Protocol):
 
 def engine_of(name: str, policy: Policy, seed_key: int) -> Engine:
     """The engine of that name."""
-    if name not in ENGINES:
-        raise BadParameter(f"engine = {name!r}; it must be one of {', '.join(ENGINES)}")
-    return Compiled(policy, seed_key) if name == "compiled" else Interpreted(policy, seed_key)
+    return Compiled(policy, seed_key) if engine_named(name) == "compiled" else Interpreted(policy, seed_key)
 
 
 def views(state: Any) -> Any:
@@ -127,23 +125,21 @@ class Compiled:
     def __init__(self, policy: Policy, seed_key: int) -> None:
         self.policy, self.seed_key = policy, seed_key
         self.holder: Any = None
-        methods = {name: getattr(type(policy), name) for name in ("choose", "judge", "learn", "observe")}
-        parts = {f"policy_{name}": method for name, method in methods.items()}
-        number, value, numbers = 0, 0.0, np.zeros(1, np.uint32)
+        methods, number, value, numbers = methods_of(policy), 0, 0.0, np.zeros(1, np.uint32)
         calls = (
-            (machine_code(choose_one, parts), (number, numbers, numbers, number, number)),
-            (machine_code(judge_one, parts), (number, number)),
-            (machine_code(learn_one, parts), (number, number, value, value, value, value, number, number)),
-            (machine_code(observe_one, parts), (number, number, value, value, number, number)),
+            (machine_code(choose_one, methods), (number, numbers, numbers, number, number)),
+            (machine_code(judge_one, methods), (number, number)),
+            (machine_code(learn_one, methods), (number, number, value, value, value, value, number, number)),
+            (machine_code(observe_one, methods), (number, number, value, value, number, number)),
         )
         try:
             self.bind(blank(policy))
             entries = [entry_point(function, (self.holder, *arguments)) for function, arguments in calls]
             self.choosing, self.judging, self.learning, self.observing = entries
             try_all(self)
-        except Exception as reason:
-            name, cause = type(policy).__name__, first_cause(str(reason))
-            raise CannotCompile(f"numba cannot compile {name}: {cause}; use engine='python'") from reason
+        except Exception as error:
+            name, cause = type(policy).__name__, first_cause(str(error))
+            raise CannotCompile(f"numba cannot compile {name}: {cause}; use engine='python'") from error
 
     def bind(self, state: Folded) -> None:
         from worthwhile.live.compiled_state import Holder
@@ -207,30 +203,13 @@ def try_all(engine: Engine) -> None:
     engine.observe(0, 0, 0.5, 1.0, 1)
 
 
-def policy_choose(policy: Any, state: Any, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-    """Stands for the policy's own method; so do the next three."""
-    raise NotImplementedError
-
-
-def policy_judge(policy: Any, state: Any, kind: int, option: int) -> Decision:
-    raise NotImplementedError
-
-
-def policy_learn(policy: Any, state: Any, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
-    raise NotImplementedError
-
-
-def policy_observe(policy: Any, state: Any, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
-    raise NotImplementedError
-
-
 def choose_one(holder: Any, kind: int, options: Indices, pending: Indices, seed_key: int, task: int) -> Judged:
-    made = policy_choose(holder.policy, holder.state, kind, options, pending, Rng(seed_key, task))
+    made = choose(holder.policy, holder.state, kind, options, pending, Rng(seed_key, task))
     return made.option, made.reward_estimate, made.cost_estimate
 
 
 def judge_one(holder: Any, kind: int, option: int) -> Judged:
-    made = policy_judge(holder.policy, holder.state, kind, option)
+    made = judge(holder.policy, holder.state, kind, option)
     return made.option, made.reward_estimate, made.cost_estimate
 
 
@@ -239,10 +218,10 @@ def learn_one(
     reward: float, cost: float, seed_key: int, task: int,
 ) -> None:  # fmt: skip
     made = Decision(option, reward_estimate, cost_estimate)
-    policy_learn(holder.policy, holder.state, kind, made, reward, cost, Rng(seed_key, task))
+    learn(holder.policy, holder.state, kind, made, reward, cost, Rng(seed_key, task))
     count_report(holder.totals, kind, option, reward, cost)
 
 
 def observe_one(holder: Any, kind: int, option: int, reward: float, cost: float, seed_key: int, task: int) -> None:
-    policy_observe(holder.policy, holder.state, kind, option, reward, cost, Rng(seed_key, task))
+    observe(holder.policy, holder.state, kind, option, reward, cost, Rng(seed_key, task))
     count_observation(holder.totals, kind, option)

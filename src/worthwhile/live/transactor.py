@@ -19,12 +19,12 @@ from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
 from worthwhile.live.history import Line, lines
 from worthwhile.live.replica import PORTION, Replica
-from worthwhile.live.settings import Settings, policy_by_name, policy_text, policy_words
+from worthwhile.live.settings import Settings, policy_text, policy_words
 from worthwhile.live.stores import open_store, without_password
 from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapshot, Transaction
 from worthwhile.live.validation import not_negative
-from worthwhile.policies.base import Policy, check_parameters
-from worthwhile.policies.registry import DEFAULT
+from worthwhile.policies.base import Policy, checked
+from worthwhile.policies.registry import DEFAULT, make
 
 WORTH_SAVING = 1000  # entries of the log
 
@@ -78,8 +78,8 @@ class Transactor(GroupCommit):
 
     def described(self, policy: str | Policy, options: Sequence[str]) -> str:
         """A policy as text; one that was given as an object is kept."""
-        made = policy_by_name(policy, [text.strip('"') for text in options]) if isinstance(policy, str) else policy
-        check_parameters(made)
+        names = [text.strip('"') for text in options]
+        made = make(policy, options=names) if isinstance(policy, str) else checked(policy)
         text = policy_text(made)
         if not isinstance(policy, str):
             self.given_policies.setdefault(text, made)

@@ -9,7 +9,7 @@ import numpy as np
 
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter
-from worthwhile.optimum import bounds_of, solve
+from worthwhile.optimum import Optimum, bounds_of, solve
 from worthwhile.problem import Problem
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
@@ -53,24 +53,64 @@ class Known(NamedTuple):
     options: tuple[str, ...]
 
 
-def known(problem: Problem, horizon: int) -> Known:
-    """Exact bounds, means and optimum of a problem."""
-    bounds = bounds_of(problem)
+def known(problem: Problem, horizon: int, best: Optimum | None = None) -> Known:
+    """Exact bounds, means and optimum of a problem; `best` if that is already solved."""
+    bounds, best_ratio = bounds_of(problem), (best or solve(problem)).ratio
     reward, cost = np.where(problem.offered, problem.reward, 0.0), np.where(problem.offered, problem.cost, 0.0)
-    return Known(horizon, *bounds, solve(problem).ratio, reward, cost, problem.options)
+    return Known(horizon, *bounds, best_ratio, reward, cost, problem.options)
 
 
-def check_parameters(policy: Any) -> None:
-    """Refuse parameters that no policy can work with."""
-    name = type(policy).__name__
-    for field, value in policy._asdict().items():
+def checked(policy: Any) -> Any:
+    """The policy itself, unless its parameters are such that it cannot work: numbers are finite, the rest it checks."""
+    for field, value in zip(policy._fields, policy, strict=True):
         if isinstance(value, int | float) and not math.isfinite(value):
-            raise BadParameter(f"{name}: {field} = {value}; it must be a finite number")
-        if field in ("horizon", "cost_min", "cost_max", "caution") and value <= 0:
-            raise BadParameter(f"{name}: {field} = {value}; it must be above 0")
-        if field in ("noise", "rho", "exploration") and value < 0:
-            raise BadParameter(f"{name}: {field} = {value}; it must be 0 or more")
-        if field == "half_life" and value != 0 and value < 1:
-            raise BadParameter(f"{name}: half_life = {value}; give a number of tasks, at least 1, or 0 for no fading")
-    if getattr(policy, "price_min", 0) > getattr(policy, "price_max", math.inf):
-        raise BadParameter(f"{name}: price_min = {policy.price_min} is above price_max = {policy.price_max}")
+            raise bad(policy, field, "it must be a finite number")
+    if hasattr(policy, "check"):
+        policy.check()
+    return policy
+
+
+def positive(policy: Any, *fields: str) -> None:
+    """Refuse fields that are 0 or less."""
+    for field in fields:
+        if getattr(policy, field) <= 0:
+            raise bad(policy, field, "it must be above 0")
+
+
+def not_negative(policy: Any, field: str) -> None:
+    """Refuse a field below 0."""
+    if getattr(policy, field) < 0:
+        raise bad(policy, field, "it must be 0 or more")
+
+
+def ordered(policy: Any, low: str, high: str) -> None:
+    """Refuse an interval that is upside down."""
+    if getattr(policy, low) > getattr(policy, high):
+        raise bad(policy, low, f"it must not be above {high} = {getattr(policy, high)}")
+
+
+def bad(policy: Any, field: str, rule: str) -> BadParameter:
+    """The message: whose field has which value, and what it must be."""
+    return BadParameter(f"{type(policy).__name__}: {field} = {getattr(policy, field)}; {rule}")
+
+
+def choose(policy: Policy, state: Any, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+    """Call the policy's method; so do the next three. A compiled caller has `methods_of` the policy in their place."""
+    return policy.choose(state, kind, options, pending, rng)
+
+
+def judge(policy: Policy, state: Any, kind: int, option: int) -> Decision:
+    return policy.judge(state, kind, option)
+
+
+def learn(policy: Policy, state: Any, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+    policy.learn(state, kind, made, reward, cost, rng)
+
+
+def observe(policy: Policy, state: Any, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
+    policy.observe(state, kind, option, reward, cost, rng)
+
+
+def methods_of(policy: Policy) -> dict[str, Any]:
+    """What stands for the four functions above in machine code: numba knows no methods of a NamedTuple."""
+    return {name: getattr(type(policy), name) for name in ("choose", "judge", "learn", "observe")}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import Arms, new_arms, record
+from worthwhile.policies.base import positive
 from worthwhile.policies.ucb import State
 from worthwhile.rng import DRAWS_PER_GAMMA, LEARNING_DRAW, UNIT_32, Rng, beta, bits
 from worthwhile.state import Indices
@@ -14,17 +15,24 @@ from worthwhile.state import Indices
 
 def toss(policy: Bts, arms: Arms, kind: int, option: int, reward: float, cost: float, rng: Rng, draw: int) -> None:
     """Turn a reward and a cost into coins and record them; one draw has both, so that 1 000 options find room."""
-    one, other = bits(rng, draw)
-    win = 1.0 if (one + 0.5) * UNIT_32 * policy.reward_max < reward else 0.0
-    spend = 1.0 if (other + 0.5) * UNIT_32 * policy.cost_max < cost else 0.0
+    for_reward, for_cost = bits(rng, draw)
+    win = 1.0 if (for_reward + 0.5) * UNIT_32 * policy.reward_max < reward else 0.0
+    spend = 1.0 if (for_cost + 0.5) * UNIT_32 * policy.cost_max < cost else 0.0
     record(arms, kind, option, win, spend)
 
 
 class Bts(NamedTuple):
-    """Largest ratio of draws from Beta posteriors; a reward x in [0, 1] counts as a win with chance x."""
+    """Largest ratio of draws from Beta posteriors; a reward x in [0, 1] counts as a win with chance x.
+
+    A baseline for one kind and results that are this or that, told the largest reward and cost; turning other results
+    into coins adds noise.
+    """
 
     reward_max: float
     cost_max: float
+
+    def check(self) -> None:
+        positive(self, "cost_max")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options))

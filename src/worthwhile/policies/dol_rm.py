@@ -9,6 +9,7 @@ import numpy as np
 
 from worthwhile.decision import Decision, first_untried, most_promising, robbins_monro
 from worthwhile.learning import Arms, new_arms, optimistic, record
+from worthwhile.policies.base import not_negative, ordered, positive
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
@@ -23,7 +24,11 @@ class State(NamedTuple):
 
 
 class DolRm(NamedTuple):
-    """The paper's algorithm: optimistic reward − θ·optimistic cost, θ by Robbins-Monro steps."""
+    """The paper's algorithm: optimistic reward − θ·optimistic cost, θ by Robbins-Monro steps.
+
+    Take it to reproduce the paper, or for its theorem: it must be told the horizon and the bounds. It is good where
+    noise is of about unit size, as in the paper; with much smaller rewards and costs it explores for very long.
+    """
 
     horizon: int  # T
     reward_max: float
@@ -33,6 +38,11 @@ class DolRm(NamedTuple):
     anytime: bool = False  # η = 1/(c_min (t+1)), as in the paper's figures, instead of 1/(c_min √T)
     noise: float = 1.0  # multiplies √(log T/N)
     explore_first: bool = False  # every option of a kind once before anything else
+
+    def check(self) -> None:
+        positive(self, "horizon", "cost_min")
+        not_negative(self, "noise")
+        ordered(self, "price_min", "price_max")
 
     def init(self, kinds: int, options: int) -> State:
         step = 1.0 / (self.cost_min * math.sqrt(self.horizon))  # η

@@ -18,7 +18,10 @@ class State(NamedTuple):
 
 
 class FixedOption(NamedTuple):
-    """The given option wherever it is on offer, else the first on offer."""
+    """The given option wherever it is on offer, else the first on offer.
+
+    It learns nothing: your present practice, perhaps, to compare with.
+    """
 
     option: int = 0
 
@@ -43,7 +46,10 @@ class FixedOption(NamedTuple):
 
 
 class RandomOption(NamedTuple):
-    """Any option on offer, all equally likely."""
+    """Any option on offer, all equally likely.
+
+    It learns nothing: a floor that every other policy should be above.
+    """
 
     def init(self, kinds: int, options: int) -> State:
         return State(np.zeros(1))

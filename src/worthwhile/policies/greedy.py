@@ -9,6 +9,7 @@ import numpy as np
 
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import Arms, new_arms, record
+from worthwhile.policies.base import not_negative
 from worthwhile.policies.m_ucb import State as CountingState
 from worthwhile.policies.ucb import State
 from worthwhile.rng import Rng, uniform
@@ -30,7 +31,10 @@ def best_ratio(arms: Arms, kind: int, options: Indices) -> Decision:
 
 
 class KindGreedy(NamedTuple):
-    """Tries everything once, then always the best observed ratio of the kind: the paper's greedy, learned."""
+    """Tries everything once, then always the best observed ratio of the kind: the paper's greedy, learned.
+
+    It must be told nothing. Take it to see what ignoring θ costs; one unlucky first try can mislead it for good.
+    """
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options))
@@ -53,9 +57,15 @@ class KindGreedy(NamedTuple):
 
 
 class BGreedy(NamedTuple):
-    """Any option with chance min(1, K/t), else the best observed ratio of the kind."""
+    """Any option with chance min(1, K/t), else the best observed ratio of the kind.
+
+    A baseline that must be told nothing; it recovers from unlucky tries, and is blind to the other kinds.
+    """
 
     exploration: float = 1.0  # multiplies K/t
+
+    def check(self) -> None:
+        not_negative(self, "exploration")
 
     def init(self, kinds: int, options: int) -> CountingState:
         return CountingState(new_arms(kinds, options), np.zeros(kinds))

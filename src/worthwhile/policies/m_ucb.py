@@ -9,6 +9,7 @@ import numpy as np
 
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import Arms, new_arms, record
+from worthwhile.policies.base import positive
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
@@ -21,11 +22,17 @@ class State(NamedTuple):
 
 
 class MUcb(NamedTuple):
-    """Largest min(r̄ + ε, 1)/(c̄ − ε) per kind, ε = √(ln(t−1)/n)/16."""
+    """Largest min(r̄ + ε, 1)/(c̄ − ε) per kind, ε = √(ln(t−1)/n)/16.
+
+    A baseline, told the largest reward and cost: good where noise is small, and blind to the other kinds.
+    """
 
     reward_max: float
     cost_max: float
     width: float = 0.0625  # 2⁻⁴
+
+    def check(self) -> None:
+        positive(self, "cost_max")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options), np.zeros(kinds))

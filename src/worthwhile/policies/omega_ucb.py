@@ -9,6 +9,7 @@ import numpy as np
 
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import Moments, new_moments, record_moments
+from worthwhile.policies.base import not_negative, positive
 from worthwhile.rng import Rng, uniform
 from worthwhile.state import Floats, Indices
 
@@ -41,7 +42,11 @@ def omega(mean: float, pulls: float, weight: float, low: float, high: float) -> 
 
 
 class OmegaUcb(NamedTuple):
-    """Largest ω₊(reward)/ω₋(cost) per kind; ties at random."""
+    """Largest ω₊(reward)/ω₋(cost) per kind; ties at random.
+
+    Take it for one kind, many options and bounded rewards and costs, which it must be told; adaptive where variances
+    are small. It is blind to the other kinds: with several, its regret can grow with every task.
+    """
 
     reward_max: float  # M
     cost_max: float
@@ -49,6 +54,10 @@ class OmegaUcb(NamedTuple):
     cost_low: float = 0.0
     rho: float = 0.25  # ¼ is best in practice, 1 has the logarithmic proof
     adaptive: bool = False  # ω*: scale by the sample variance
+
+    def check(self) -> None:
+        positive(self, "cost_max")
+        not_negative(self, "rho")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_moments(kinds, options), np.zeros(1))

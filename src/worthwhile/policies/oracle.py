@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from worthwhile.decision import NOTHING, Decision, robbins_monro
+from worthwhile.policies.base import ordered, positive
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
@@ -30,13 +31,20 @@ def best_by_truth(mean_reward: Floats, mean_cost: Floats, price: float, kind: in
 
 
 class Oracle(NamedTuple):
-    """Knows every mean reward and cost, but not the arrivals (Neely, 2021)."""
+    """Knows every mean reward and cost, but not the arrivals (Neely, 2021).
+
+    For simulations only: shows how much of a loss is due to unknown arrivals.
+    """
 
     mean_reward: Floats
     mean_cost: Floats
     cost_min: float
     price_min: float
     price_max: float
+
+    def check(self) -> None:
+        positive(self, "cost_min")
+        ordered(self, "price_min", "price_max")
 
     def init(self, kinds: int, options: int) -> State:
         return State(np.zeros(1), np.full(1, self.price_min))
@@ -59,7 +67,10 @@ class Oracle(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """Knows everything, θ* included: the horizontal line in the paper's figures."""
+    """Knows everything, θ* included: the horizontal line in the paper's figures.
+
+    For simulations only: the ceiling.
+    """
 
     mean_reward: Floats
     mean_cost: Floats

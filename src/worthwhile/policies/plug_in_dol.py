@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from worthwhile.decision import Decision, PlugIn, arrive, contribute, most_promising, new_plug_in, settle
 from worthwhile.learning import Arms, new_arms, optimistic, record
+from worthwhile.policies.base import not_negative, positive
 from worthwhile.rng import Rng
 from worthwhile.state import Indices
 
@@ -31,12 +32,20 @@ def refresh(policy: PlugInDol, state: State, kind: int) -> None:
 
 
 class PlugInDol(NamedTuple):
-    """DOL with θ solved from the optimistic estimates and the arrivals so far."""
+    """DOL with θ solved from the optimistic estimates and the arrivals so far.
+
+    Take it where arrivals are steady and no bounds on θ are known; it must be told the horizon, the largest reward and
+    the least cost, and explores for long where noise is small, as DOL-RM does.
+    """
 
     horizon: int
     reward_max: float
     cost_min: float
     noise: float = 1.0
+
+    def check(self) -> None:
+        positive(self, "horizon", "cost_min")
+        not_negative(self, "noise")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options), new_plug_in(kinds))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 from worthwhile.errors import BadParameter, UnknownPolicy, did_you_mean
-from worthwhile.policies.base import Known, Policy, check_parameters, known
+from worthwhile.policies.base import Known, Policy, checked
 from worthwhile.policies.bts import Bts
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.fixed import FixedOption, RandomOption
@@ -63,28 +63,29 @@ LIST: dict[str, Listed] = {
 }
 
 
-def make(text: str, told: Known) -> Policy:
-    """A policy from `name` or `package.module:Class`, with `,parameter=value` after it; told what it must know.
+def make(text: str, told: Known | None = None, options: Sequence[str] = ()) -> Policy:
+    """A policy from `name` or `package.module:Class`, with `,parameter=value` after it.
+
+    Simulations tell it the truth; live, nothing is known but the options, so what it must be told has to stand there.
 
     >>> from worthwhile.problem import two_kinds
-    >>> make("dol-rm,noise=2", known(two_kinds(), 1000)).noise
-    2.0
+    >>> make("dol-rm,noise=2", known(two_kinds(), 1000)).noise, make("reward-ucb,horizon=1000").horizon
+    (2.0, 1000)
     """
     name, *settings = text.split(",")
-    listed = find(name)
-    truth = told._asdict()
+    listed, truth = find(name), {} if told is None else told._asdict()
     required = [field for field in listed.type._fields if field not in listed.type._field_defaults]
     given = {field: truth[field] for field in required if field in truth} | dict(listed.preset)
     for setting in settings:
-        parameter, found, value = setting.partition("=")
-        if not found:
+        parameter, equals, value = setting.partition("=")
+        if not equals:
             raise BadParameter(f"policy {text!r}: {setting!r} is not parameter=value")
-        given[parameter] = convert(name, listed.type, parameter, value, told.options)
-    missing = [field for field in required if field not in given]
-    if missing:
-        raise BadParameter(f"policy {text!r} needs {missing[0]}; write {name},{missing[0]}=value")
-    policy: Policy = listed.type(**given)
-    check_parameters(policy)
+        given[parameter] = convert(name, listed.type, parameter, value, truth.get("options", options))
+    for field in required:
+        if field not in given:
+            hint = f"write {name},{field}=value" + (f", or use {DEFAULT}" if told is None else "")
+            raise BadParameter(f"policy {text!r} must be told {field}; {hint}")
+    policy: Policy = checked(listed.type(**given))
     return policy
 
 
@@ -100,22 +101,20 @@ def find(name: str) -> Listed:
     module, _, attribute = name.partition(":")
     try:
         imported = import_module(module)
-    except Exception as reason:  # whatever a module of the user's own may raise
-        raise UnknownPolicy(
-            f"policy {name!r}: cannot import {module!r} ({type(reason).__name__}: {reason})"
-        ) from reason
+    except Exception as error:  # whatever a module of the user's own may raise
+        raise UnknownPolicy(f"policy {name!r}: cannot import {module!r} ({type(error).__name__}: {error})") from error
     if not hasattr(imported, attribute):
         raise UnknownPolicy(f"policy {name!r}: {module!r} has no {attribute!r}")
-    found = getattr(imported, attribute)
-    if not (isinstance(found, type) and hasattr(found, "_fields")):
+    policy = getattr(imported, attribute)
+    if not (isinstance(policy, type) and hasattr(policy, "_fields")):
         raise UnknownPolicy(f"policy {name!r} is not a policy: it must be a NamedTuple class with {', '.join(METHODS)}")
     for method in METHODS:
-        if not callable(getattr(found, method, None)):
+        if not callable(getattr(policy, method, None)):
             raise UnknownPolicy(f"policy {name!r} is not a policy: it has no method {method}")
-    return Listed(found)
+    return Listed(policy)
 
 
-def convert(name: str, policy: Any, parameter: str, text: str, options: tuple[str, ...]) -> Any:
+def convert(name: str, policy: Any, parameter: str, text: str, options: Sequence[str]) -> Any:
     """A parameter's value from text, by the type of the policy's field."""
     if parameter not in policy._fields:
         hint = did_you_mean(parameter, policy._fields) if policy._fields else "it has none"
@@ -124,12 +123,9 @@ def convert(name: str, policy: Any, parameter: str, text: str, options: tuple[st
         if text not in options:
             raise BadParameter(f"policy {name!r}: no option {text!r} here; {did_you_mean(text, options)}")
         return options.index(text)
-    kind = get_type_hints(policy)[parameter]
+    field_type = get_type_hints(policy)[parameter]
     try:
-        return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+        return {"true": True, "false": False}[text.lower()] if field_type is bool else field_type(text)
     except (KeyError, TypeError, ValueError):
-        wanted = {bool: "true or false", int: "a whole number"}.get(kind, "a number")
+        wanted = {bool: "true or false", int: "a whole number"}.get(field_type, "a number")
         raise BadParameter(f"policy {name!r}: {parameter} = {text!r}; it must be {wanted}") from None
-
-
-__all__ = ["DEFAULT", "LIST", "METHODS", "Known", "Listed", "Policy", "check_parameters", "find", "known", "make"]

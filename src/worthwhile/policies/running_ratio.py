@@ -8,6 +8,7 @@ import numpy as np
 
 from worthwhile.decision import Decision, most_promising
 from worthwhile.learning import Arms, new_arms, optimistic, record
+from worthwhile.policies.base import not_negative, positive
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
@@ -22,12 +23,19 @@ class State(NamedTuple):
 
 
 class RunningRatio(NamedTuple):
-    """DOL with the ratio achieved so far as θ."""
+    """DOL with the ratio achieved so far as θ.
+
+    Take it where no bounds on θ are known: it must be told the horizon, the largest reward and the least cost.
+    """
 
     horizon: int
     reward_max: float
     cost_min: float
     noise: float = 1.0
+
+    def check(self) -> None:
+        positive(self, "horizon", "cost_min")
+        not_negative(self, "noise")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options), np.zeros(1), np.zeros(1), np.zeros(1))

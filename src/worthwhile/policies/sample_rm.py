@@ -8,13 +8,17 @@ import numpy as np
 
 from worthwhile.decision import Decision, most_promising, robbins_monro
 from worthwhile.learning import new_arms, optimistic, record
+from worthwhile.policies.base import not_negative, ordered, positive
 from worthwhile.policies.dol_rm import State
 from worthwhile.rng import Rng
 from worthwhile.state import Indices
 
 
 class SampleRm(NamedTuple):
-    """DOL-RM whose θ follows the observed reward and cost instead of the estimates."""
+    """DOL-RM whose θ follows the observed reward and cost instead of the estimates.
+
+    It must be told what DOL-RM must. Take it to see why the paper steps on estimates: noise goes straight into θ.
+    """
 
     horizon: int
     reward_max: float
@@ -22,6 +26,11 @@ class SampleRm(NamedTuple):
     price_min: float
     price_max: float
     noise: float = 1.0
+
+    def check(self) -> None:
+        positive(self, "horizon", "cost_min")
+        not_negative(self, "noise")
+        ordered(self, "price_min", "price_max")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options), np.zeros(1), np.zeros(1), np.full(1, self.price_min))

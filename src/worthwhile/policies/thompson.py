@@ -7,15 +7,22 @@ from typing import NamedTuple
 
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import new_arms, record
+from worthwhile.policies.base import not_negative, positive
 from worthwhile.policies.ucb import State
 from worthwhile.rng import Rng, normals
 from worthwhile.state import Indices
 
 
 class RewardThompson(NamedTuple):
-    """Largest draw from N(R̄, noise²/N) per kind; blind to cost."""
+    """Largest draw from N(R̄, noise²/N) per kind; blind to cost.
+
+    A baseline that supposes noise of unit size: it loses as `RewardUcb` does.
+    """
 
     noise: float = 1.0
+
+    def check(self) -> None:
+        not_negative(self, "noise")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options))
@@ -44,10 +51,17 @@ class RewardThompson(NamedTuple):
 
 
 class RatioThompson(NamedTuple):
-    """Largest ratio of draws from N(R̄, noise²/N) and N(C̄, noise²/N), the latter at least c_min."""
+    """Largest ratio of draws from N(R̄, noise²/N) and N(C̄, noise²/N), the latter at least c_min.
+
+    A baseline for one kind and noise of unit size, told the least cost; with tiny rewards and costs it hardly learns.
+    """
 
     cost_min: float
     noise: float = 1.0
+
+    def check(self) -> None:
+        positive(self, "cost_min")
+        not_negative(self, "noise")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options))
@@ -57,10 +71,10 @@ class RatioThompson(NamedTuple):
         best, best_score = NOTHING, -math.inf
         for draw, option in enumerate(options):
             pulls = arms.pulls[kind, option]
-            one, other = normals(rng, draw)
+            for_reward, for_cost = normals(rng, draw)
             spread = self.noise / math.sqrt(pulls) if pulls > 0.0 else 0.0
-            reward = arms.mean_reward[kind, option] + spread * one  # r̃
-            cost = max(self.cost_min, arms.mean_cost[kind, option] + spread * other)  # c̃
+            reward = arms.mean_reward[kind, option] + spread * for_reward  # r̃
+            cost = max(self.cost_min, arms.mean_cost[kind, option] + spread * for_cost)  # c̃
             score = reward / cost if pulls > 0.0 else math.inf
             if score > best_score:
                 best, best_score = Decision(option, reward, cost), score

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.learning import Arms, confidence_width, new_arms, optimistic, record
+from worthwhile.policies.base import not_negative, positive
 from worthwhile.rng import Rng
 from worthwhile.state import Indices
 
@@ -18,10 +19,17 @@ class State(NamedTuple):
 
 
 class RewardUcb(NamedTuple):
-    """Largest R̄ + √(log T/N) per kind; blind to cost."""
+    """Largest R̄ + √(log T/N) per kind; blind to cost.
+
+    A baseline, told the horizon: its regret grows with every task where the highest reward is not worth its cost.
+    """
 
     horizon: int
     noise: float = 1.0
+
+    def check(self) -> None:
+        positive(self, "horizon")
+        not_negative(self, "noise")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options))
@@ -49,12 +57,20 @@ class RewardUcb(NamedTuple):
 
 
 class RatioUcb(NamedTuple):
-    """Largest optimistic reward / optimistic cost per kind; blind to the other kinds."""
+    """Largest optimistic reward / optimistic cost per kind; blind to the other kinds.
+
+    A baseline, told the horizon, the largest reward and the least cost: right where there is one kind; with several,
+    its regret can grow with every task.
+    """
 
     horizon: int
     reward_max: float
     cost_min: float
     noise: float = 1.0
+
+    def check(self) -> None:
+        positive(self, "horizon", "cost_min")
+        not_negative(self, "noise")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_arms(kinds, options))

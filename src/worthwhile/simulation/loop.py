@@ -1,7 +1,7 @@
 """One run: arrive → choose → feedback → learn, the paper's loop, for any policy in any world.
 
-`play` is plain Python. Interpreted, it calls the policy's own methods through `choose`, `learn` and `feedback` below;
-compiled, a copy of it calls those methods' machine code instead. Nothing else differs.
+`play` is plain Python. Interpreted, it calls the policy's and the world's methods through `choose`, `learn` and
+`feedback`; compiled, a copy of it has those methods' machine code in their place. Nothing else differs.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.compiling import ENGINES, available, first_cause, machine_code
+from worthwhile.compiling import engine_named, first_cause, machine_code
 from worthwhile.decision import Decision
-from worthwhile.errors import BadParameter, BrokenRule, CannotCompile, Error
+from worthwhile.errors import BrokenRule, CannotCompile, Error
 from worthwhile.optimum import Optimum
-from worthwhile.policies.base import Policy
+from worthwhile.policies.base import Policy, choose, learn, methods_of
 from worthwhile.problem import Problem
 from worthwhile.rng import Rng
 from worthwhile.simulation.environments.base import World
@@ -32,7 +32,7 @@ TOTALS = (
     "estimated_cost",
 )
 NOT_ON_OFFER = "an option that is not on offer"
-BEGIN, END = 7, 8  # places of these arguments of `play`
+BEGIN, END = 7, 8  # positions of these arguments of `play`
 CAN_BE_LATE = True  # False in machine code for runs without delay, which then has no code for it
 
 
@@ -48,9 +48,9 @@ class Flight(NamedTuple):
     """Tasks whose feedback is still under way, in one list per task number at which they are due (modulo slots)."""
 
     pending: Indices  # (kinds, options)
-    first: npt.NDArray[np.int64]  # (slots,): place of the first task due, −1 if none
+    first: npt.NDArray[np.int64]  # (slots,): slot of the first task due, −1 if none
     last: npt.NDArray[np.int64]
-    following: npt.NDArray[np.int64]  # (slots,): next place in the same list
+    following: npt.NDArray[np.int64]  # (slots,): next slot in the same list
     kind: Indices
     option: Indices
     task: npt.NDArray[np.int64]
@@ -65,51 +65,35 @@ class Block(NamedTuple):
     delay: npt.NDArray[np.int64]  # empty if feedback is never late
 
 
-def choose(policy: Policy, state: Any, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-    return policy.choose(state, kind, options, pending, rng)
-
-
-def learn(policy: Policy, state: Any, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
-    policy.learn(state, kind, made, reward, cost, rng)
-
-
 def feedback(world: World, kind: int, option: int, latent: Floats) -> tuple[float, float]:
+    """Call the world's method; like the policy's, its machine code stands here in a compiled loop."""
     return world.feedback(kind, option, latent)
 
 
 def play(
-    policy: Any,
-    state: Any,
-    world: Any,
-    truth: Truth,
-    flight: Flight,
-    totals: Floats,
-    block: Block,
-    begin: int,
-    end: int,
-    seed_key: int,
-    before: int,
-) -> None:
+    policy: Any, state: Any, world: Any, truth: Truth, flight: Flight, totals: Floats,
+    block: Block, begin: int, end: int, seed_key: int, before: int,
+) -> None:  # fmt: skip
     """Tasks begin … end−1 of a block; `before` tasks of the run came before the block."""
     reward_sum, cost_sum, expected_reward, expected_cost = 0.0, 0.0, 0.0, 0.0
     regret, estimated_reward, estimated_cost = 0.0, 0.0, 0.0
-    kinds, latents = block.kinds[begin:end], block.latent[begin:end]  # counted from 0: no checks for negative places
+    kinds, latents = block.kinds[begin:end], block.latent[begin:end]  # counted from 0: no checks for negative indices
     first = before + begin + 1
-    for place in range(len(kinds)):
-        kind = kinds[place]
+    for index in range(len(kinds)):
+        kind = kinds[index]
         options = truth.options[kind, : truth.offers[kind]]
-        rng = Rng(seed_key, first + place)
+        rng = Rng(seed_key, first + index)
         made = choose(policy, state, kind, options, flight.pending[kind], rng)
         option = made.option
         if option < 0 or option >= truth.worth.shape[1] or truth.worth[kind, option, 1] <= 0.0:
             raise IndexError(NOT_ON_OFFER)
-        reward, cost = feedback(world, kind, option, latents[place])
+        reward, cost = feedback(world, kind, option, latents[index])
         if CAN_BE_LATE and len(block.delay) > 0:
-            take_off(flight, kind, made, reward, cost, before + begin + place, block.delay[begin + place])
-            land(policy, state, flight, seed_key, before + begin + place)
+            take_off(flight, kind, made, reward, cost, before + begin + index, block.delay[begin + index])
+            land(policy, state, flight, seed_key, before + begin + index)
         else:
             learn(policy, state, kind, made, reward, cost, rng)
-        reward_sum += reward
+        reward_sum += reward  # summed up in registers: `totals` is in memory
         cost_sum += cost
         expected_reward += truth.worth[kind, option, 0]
         expected_cost += truth.worth[kind, option, 1]
@@ -128,35 +112,35 @@ def play(
 def take_off(flight: Flight, kind: int, made: Decision, reward: float, cost: float, task: int, delay: int) -> None:
     """Put a task on the list of those due `delay` tasks from now, behind the ones already there."""
     slots = len(flight.first)
-    place, due = task % slots, (task + delay) % slots
+    slot, due = task % slots, (task + delay) % slots
     flight.pending[kind, made.option] += 1
-    flight.kind[place] = kind
-    flight.option[place] = made.option
-    flight.task[place] = task + 1
-    flight.values[place, 0] = made.reward_estimate
-    flight.values[place, 1] = made.cost_estimate
-    flight.values[place, 2] = reward
-    flight.values[place, 3] = cost
-    flight.following[place] = -1
+    flight.kind[slot] = kind
+    flight.option[slot] = made.option
+    flight.task[slot] = task + 1
+    flight.values[slot, 0] = made.reward_estimate
+    flight.values[slot, 1] = made.cost_estimate
+    flight.values[slot, 2] = reward
+    flight.values[slot, 3] = cost
+    flight.following[slot] = -1
     if flight.first[due] < 0:
-        flight.first[due] = place
+        flight.first[due] = slot
     else:
-        flight.following[flight.last[due]] = place
-    flight.last[due] = place
+        flight.following[flight.last[due]] = slot
+    flight.last[due] = slot
 
 
 def land(policy: Any, state: Any, flight: Flight, seed_key: int, now: int) -> None:
     """Learn from every task that is due now."""
     due = now % len(flight.first)
-    place = flight.first[due]
+    slot = flight.first[due]
     flight.first[due] = -1
-    while place >= 0:
-        kind, option = flight.kind[place], flight.option[place]
+    while slot >= 0:
+        kind, option = flight.kind[slot], flight.option[slot]
         flight.pending[kind, option] -= 1
-        made = Decision(option, flight.values[place, 0], flight.values[place, 1])
-        rng = Rng(seed_key, flight.task[place])
-        learn(policy, state, kind, made, flight.values[place, 2], flight.values[place, 3], rng)
-        place = flight.following[place]
+        made = Decision(option, flight.values[slot, 0], flight.values[slot, 1])
+        rng = Rng(seed_key, flight.task[slot])
+        learn(policy, state, kind, made, flight.values[slot, 2], flight.values[slot, 3], rng)
+        slot = flight.following[slot]
 
 
 def truth_of(problem: Problem, best: Optimum) -> Truth:
@@ -179,16 +163,9 @@ def new_flight(kinds: int, options: int, longest_delay: int) -> Flight:
 def engine_for(policy: Policy, world: World, engine: str | None, late: bool = True) -> Callable[..., None]:
     """`play` for this policy in this world: compiled if numba is installed, unless told otherwise."""
     names = type(policy).__name__, type(world).__name__
-    if engine is not None and engine not in ENGINES:
-        raise BadParameter(f"engine = {engine!r}; it must be one of {', '.join(ENGINES)}")
-    if engine == "python" or (engine is None and not available()):
+    if engine_named(engine) == "python":
         return explained(play, *names)
-    parts: dict[str, Any] = {
-        "choose": type(policy).choose,
-        "learn": type(policy).learn,
-        "feedback": type(world).feedback,
-        "CAN_BE_LATE": late,
-    }
+    parts = methods_of(policy) | {"feedback": type(world).feedback, "CAN_BE_LATE": late}
     return explained(machine_code(play, parts), *names)
 
 
@@ -200,22 +177,22 @@ def explained(engine: Callable[..., None], policy: str, world: str) -> Callable[
             engine(*arguments)
         except Error:
             raise
-        except Exception as reason:
-            if str(reason) == NOT_ON_OFFER:
-                raise BrokenRule(f"{policy} chose {reason}; worthwhile.testing.check_policy finds out more") from reason
-            if not type(reason).__module__.startswith("numba.") and arguments[BEGIN] < arguments[END]:
-                raise BrokenRule(f"{policy} raised {type(reason).__name__}: {reason} ({place_of(reason)})") from reason
+        except Exception as error:
+            if str(error) == NOT_ON_OFFER:
+                raise BrokenRule(f"{policy} chose {error}; worthwhile.testing.check_policy finds out more") from error
+            if not type(error).__module__.startswith("numba.") and arguments[BEGIN] < arguments[END]:
+                raise BrokenRule(f"{policy} raised {type(error).__name__}: {error} ({line_of(error)})") from error
             raise CannotCompile(
-                f"numba cannot compile {policy} in {world}: {first_cause(str(reason))}; "
+                f"numba cannot compile {policy} in {world}: {first_cause(str(error))}; "
                 "write it in plain scalar Python (docs/extend.md), or run it with engine='python'"
-            ) from reason
+            ) from error
 
     return run
 
 
-def place_of(reason: BaseException) -> str:
-    """Where an exception comes from."""
-    trace = reason.__traceback__
+def line_of(error: BaseException) -> str:
+    """The file and line that an exception comes from."""
+    trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return "" if trace is None else f"{trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"

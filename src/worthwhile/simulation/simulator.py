@@ -18,10 +18,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from worthwhile.compiling import engine_named
 from worthwhile.errors import BadParameter
 from worthwhile.optimum import Optimum, solve
 from worthwhile.optimum import value as worth
-from worthwhile.policies.base import Policy, check_parameters, known
+from worthwhile.policies.base import Known, Policy, checked, known
 from worthwhile.policies.registry import DEFAULT, make
 from worthwhile.problem import Problem, read_problem
 from worthwhile.simulation.environments.base import Drift, Environment, World
@@ -60,7 +61,6 @@ class Stage(NamedTuple):
     world: World
     truth: Truth
     best: Optimum
-    engines: list[Callable[..., None]]
 
 
 def simulate(
@@ -90,83 +90,90 @@ def simulate(
         environment = read_problem(environment)
     if isinstance(environment, Problem):
         environment = synthetic(environment)
-    whole = [(name, value, 1) for name, value in (("tasks", tasks), ("runs", runs))]
-    for name, value, least in [*whole, ("seed", seed, 0), ("threads", 1 if threads is None else threads, 1)]:
-        if not isinstance(value, int | np.integer) or value < least:
-            raise BadParameter(f"{name} = {value!r}; it must be a whole number, at least {least}")
-    if tasks >= MOST_TASKS:
-        raise BadParameter(f"tasks = {tasks}; a run can have at most 2⁴⁸ − 1")
-    late = delay_of(delay)
-    chosen = policies_of(policies, environment.problem, tasks)
-    stages = stages_of(environment, list(chosen.values()), tasks, engine, late.most > 0)
-    points = marks_of(marks, tasks)
+    check_counts(tasks=tasks, runs=runs, seed=seed, threads=threads)
+    late, stages = delay_of(delay), stages_of(environment, tasks)
+    chosen = policies_of(policies, known(environment.problem, tasks, stages[0].best))
+    sweep = Sweep(environment, list(chosen.values()), tasks, engine, marks_of(marks, tasks), late, seed)
     bar = Progress(tasks * runs * len(chosen), progress)
+    job = Job(sweep, stages, bar)
     if executor is None:
-        compile_all(stages, list(chosen.values()), late, progress)
-        job = Job(list(chosen.values()), stages, points, late, seed, bar)
+        job.compile(progress)
         finished, interrupted = run_all(job, runs, threads or os.cpu_count() or 1)
     else:
-        sweep = Sweep(environment, list(chosen.values()), tasks, engine, points, late, seed)
         finished, interrupted = run_elsewhere(sweep, runs, executor, bar)
+    numbers = np.array(sorted(finished), dtype=np.int64)
+    shape = len(numbers), len(chosen), len(sweep.marks), len(TOTALS) + 1
+    curves = np.array([finished[number] for number in numbers.tolist()]).reshape(shape)
+    settings = {"seed": seed, "tasks": tasks, "runs": runs, "delay": list(late)}
     return Results(
-        environment.problem,
-        overall(stages),
-        tuple(chosen),
-        points,
-        np.array(sorted(finished), dtype=np.int64),
-        np.stack([finished[run] for run in sorted(finished)])
-        if finished
-        else np.zeros((0, len(chosen), len(points), 8)),
-        optimum_at(points, stages),
-        {"seed": seed, "tasks": tasks, "runs": runs, "delay": list(late)},
-        interrupted,
-    )
+        environment.problem, overall(stages), tuple(chosen), sweep.marks, numbers, curves,
+        optimum_at(sweep.marks, stages), settings, interrupted,
+    )  # fmt: skip
 
 
-def compile_all(stages: list[Stage], policies: list[Policy], delay: Delay, progress: bool | None) -> None:
-    """Let every loop play no tasks at all, which compiles it, or loads it from the cache."""
-    stage, generator, none = stages[0], np.random.default_rng(0), np.zeros(0, np.int64)
-    kinds, options = stage.truth.worth.shape[:2]
-    block = Block(*stage.world.draw(generator, 0), delay.draw(generator, 0))
-    with Progress(len(policies), progress, " policies compiled") as bar:
-        for policy, engine in zip(policies, stage.engines, strict=True):
-            player = Player(policy, kinds, options, delay.most)
-            player.play(stage, engine, block, 0, 0, none, np.zeros((0, len(TOTALS) + 1)))
-            bar.add(1)
+def check_counts(tasks: int, runs: int, seed: int, threads: int | None) -> None:
+    """Refuse what is no whole number, or too small or too large."""
+    some = 1 if threads is None else threads
+    for name, count, least in (("tasks", tasks, 1), ("runs", runs, 1), ("seed", seed, 0), ("threads", some, 1)):
+        if not isinstance(count, int | np.integer) or count < least:
+            raise BadParameter(f"{name} = {count!r}; it must be a whole number, at least {least}")
+    if tasks >= MOST_TASKS:
+        raise BadParameter(f"tasks = {tasks}; a run can have at most 2⁴⁸ − 1")
+
+
+class Sweep(NamedTuple):
+    """What every run of a simulation shares, and all that another process has to know to do one."""
+
+    environment: Environment | Drift
+    policies: list[Policy]
+    tasks: int
+    engine: str | None
+    marks: npt.NDArray[np.int64]
+    delay: Delay
+    seed: int
 
 
 class Job:
-    """What every run of a simulation shares."""
+    """A sweep in this process: its stages are solved, and every policy has its loop in each of them."""
 
-    def __init__(
-        self,
-        policies: list[Policy],
-        stages: list[Stage],
-        marks: npt.NDArray[np.int64],
-        delay: Delay,
-        seed: int,
-        progress: Progress,
-    ) -> None:
-        self.policies, self.stages, self.marks, self.delay = policies, stages, marks, delay
-        self.seed, self.progress = seed, progress
+    def __init__(self, sweep: Sweep, stages: list[Stage], progress: Progress) -> None:
+        self.sweep, self.stages, self.progress = sweep, stages, progress
+        late = sweep.delay.most > 0
+        self.engines = [
+            [engine_for(policy, stage.world, sweep.engine, late) for policy in sweep.policies] for stage in stages
+        ]
         self.stop = threading.Event()
 
-    def run(self, number: int) -> Floats | None:
-        """One run of every policy: its totals and its ratio θ at every mark; None if it was stopped."""
-        streams = np.random.SeedSequence(self.seed, spawn_key=(number,)).spawn(3)
-        tasks, delays = (np.random.Generator(np.random.SFC64(stream)) for stream in streams[:2])
-        seed_key = int(streams[2].generate_state(1)[0])
+    def compile(self, progress: bool | None) -> None:
+        """Let every loop play no tasks at all, which compiles it, or loads it from the cache."""
+        if engine_named(self.sweep.engine) == "python":
+            return
+        stage, generator, no_marks = self.stages[0], np.random.default_rng(0), np.zeros(0, np.int64)
+        block = Block(*stage.world.draw(generator, 0), self.sweep.delay.draw(generator, 0))
+        with Progress(len(self.sweep.policies), progress, " policies compiled") as bar:
+            for player, engine in zip(self.players(), self.engines[0], strict=True):
+                player.play(stage, engine, block, 0, 0, no_marks, np.zeros((0, len(TOTALS) + 1)))
+                bar.add(1)
+
+    def players(self) -> list[Player]:
+        """Every policy at its start."""
         kinds, options = self.stages[0].truth.worth.shape[:2]
-        players = [Player(policy, kinds, options, self.delay.most) for policy in self.policies]
-        curves = np.empty((len(players), len(self.marks), len(TOTALS) + 1))
-        for stage in self.stages:
+        return [Player(policy, kinds, options, self.sweep.delay.most) for policy in self.sweep.policies]
+
+    def run(self, number: int) -> Floats | None:
+        """One run of every policy: its totals and its price θ at every mark; None if it was stopped."""
+        streams = np.random.SeedSequence(self.sweep.seed, spawn_key=(number,)).spawn(3)
+        tasks, delays = (np.random.Generator(np.random.SFC64(stream)) for stream in streams[:2])
+        seed_key, players, marks = int(streams[2].generate_state(1)[0]), self.players(), self.sweep.marks
+        curves = np.empty((len(players), len(marks), len(TOTALS) + 1))
+        for stage, engines in zip(self.stages, self.engines, strict=True):
             for start in range(stage.first, stage.end, BLOCK):
                 count = min(BLOCK, stage.end - start)
-                block = Block(*stage.world.draw(tasks, count), self.delay.draw(delays, count))
-                for place, player in enumerate(players):
+                block = Block(*stage.world.draw(tasks, count), self.sweep.delay.draw(delays, count))
+                for player, engine, curve in zip(players, engines, curves, strict=True):
                     if self.stop.is_set():
                         return None
-                    player.play(stage, stage.engines[place], block, start, seed_key, self.marks, curves[place])
+                    player.play(stage, engine, block, start, seed_key, marks, curve)
                     self.progress.add(count)
         return curves
 
@@ -195,25 +202,14 @@ class Player:
         end = start + len(block.kinds)
         inside = np.flatnonzero((marks > start) & (marks <= end))
         begin = 0
-        for place in [*inside.tolist(), -1]:
-            until = (int(marks[place]) if place >= 0 else end) - start
-            engine(
-                self.policy,
-                self.state,
-                stage.world,
-                stage.truth,
-                self.flight,
-                self.totals,
-                block,
-                begin,
-                until,
-                seed_key,
-                start,
-            )
+        for mark in [*inside.tolist(), -1]:
+            until = (int(marks[mark]) if mark >= 0 else end) - start
+            run = self.policy, self.state, stage.world, stage.truth, self.flight, self.totals
+            engine(*run, block, begin, until, seed_key, start)
             begin = until
-            if place >= 0:
-                curve[place, :-1] = self.totals
-                curve[place, -1] = math.nan if self.price is None else self.price[0]
+            if mark >= 0:
+                curve[mark, :-1] = self.totals
+                curve[mark, -1] = math.nan if self.price is None else self.price[0]
 
 
 def overall(stages: list[Stage]) -> Optimum:
@@ -268,22 +264,9 @@ def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]
     return finished, False
 
 
-class Sweep(NamedTuple):
-    """What another process has to know to do runs of a simulation."""
-
-    environment: Environment | Drift
-    policies: list[Policy]
-    tasks: int
-    engine: str | None
-    marks: npt.NDArray[np.int64]
-    delay: Delay
-    seed: int
-
-
 def run_some(sweep: Sweep, numbers: Sequence[int]) -> dict[int, Floats]:
     """Some of the runs, wherever this is called."""
-    stages = stages_of(sweep.environment, sweep.policies, sweep.tasks, sweep.engine, sweep.delay.most > 0)
-    job = Job(sweep.policies, stages, sweep.marks, sweep.delay, sweep.seed, Progress(0, False))
+    job = Job(sweep, stages_of(sweep.environment, sweep.tasks), Progress(0, False))
     curves = {number: job.run(number) for number in numbers}
     return {number: curve for number, curve in curves.items() if curve is not None}
 
@@ -298,9 +281,9 @@ def run_elsewhere(sweep: Sweep, runs: int, executor: Executor, progress: Progres
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in done:
-                    found = future.result()
-                    finished |= found
-                    progress.add(sweep.tasks * len(sweep.policies) * len(found))
+                    curves = future.result()
+                    finished |= curves
+                    progress.add(sweep.tasks * len(sweep.policies) * len(curves))
         except KeyboardInterrupt:
             log.warning("interrupted: %d of %d runs are finished and kept", len(finished), runs)
             return finished, True
@@ -310,33 +293,26 @@ def run_elsewhere(sweep: Sweep, runs: int, executor: Executor, progress: Progres
     return finished, False
 
 
-def policies_of(
-    policies: Sequence[str] | Mapping[str, str | Policy], problem: Problem, tasks: int
-) -> dict[str, Policy]:
+def policies_of(policies: Sequence[str] | Mapping[str, str | Policy], told: Known) -> dict[str, Policy]:
     """Labelled policies, those given by name told the truth about the problem."""
     if isinstance(policies, str):
         policies = [policies]
     labelled = policies if isinstance(policies, Mapping) else {name: name for name in policies}
     if not labelled:
         raise BadParameter("no policies; name at least one")
-    told = known(problem, tasks)
-    made = {label: make(policy, told) if isinstance(policy, str) else policy for label, policy in labelled.items()}
-    for policy in made.values():
-        check_parameters(policy)
-    return made
+    return {
+        label: make(policy, told) if isinstance(policy, str) else checked(policy) for label, policy in labelled.items()
+    }
 
 
-def stages_of(
-    environment: Environment | Drift, policies: list[Policy], tasks: int, engine: str | None, late: bool = False
-) -> list[Stage]:
-    """Every stretch of the run, with the loop of every policy in its world."""
+def stages_of(environment: Environment | Drift, tasks: int) -> list[Stage]:
+    """Every stretch of the run, solved."""
     starts = [(first, stage) for first, stage in environment.stages() if first < tasks]
     ends = [first for first, _ in starts[1:]] + [tasks]
     stages = []
     for (first, stage), end in zip(starts, ends, strict=True):
         best = solve(stage.problem)
-        engines = [engine_for(policy, stage.world, engine, late) for policy in policies]
-        stages.append(Stage(first, end, stage.problem, stage.world, truth_of(stage.problem, best), best, engines))
+        stages.append(Stage(first, end, stage.problem, stage.world, truth_of(stage.problem, best), best))
     return stages
 
 

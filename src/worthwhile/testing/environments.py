@@ -9,7 +9,7 @@ import numpy as np
 from worthwhile.compiling import available, machine_code
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments import Drift, Environment, World, synthetic
-from worthwhile.simulation.loop import explained
+from worthwhile.simulation.loop import explained, feedback
 from worthwhile.state import Floats, Indices
 from worthwhile.testing.rules import (
     ARRIVALS,
@@ -108,9 +108,9 @@ def check_answers(problem: Problem, world: World, option: int, kinds: Indices, l
 def check_means(problem: Problem, world: World, option: int, kinds: Indices, answers: Floats) -> None:
     """Means within five standard errors; 25/n of the range on top, so that a rare large value is no offence."""
     for kind in np.unique(kinds):
-        mine = answers[kinds == kind]
+        of_kind = answers[kinds == kind]
         for column, (name, means) in enumerate((("reward", problem.reward), ("cost", problem.cost))):
-            values, mean = mine[:, column], means[kind, option]
+            values, mean = of_kind[:, column], means[kind, option]
             width = np.ptp(values) or np.ptp(answers[:, column])
             allowed = ERRORS * values.std() / len(values) ** 0.5 + ERRORS**2 * width / len(values) + 1e-9 * abs(mean)
             if abs(values.mean() - mean) > allowed:
@@ -123,16 +123,12 @@ def where(problem: Problem, kind: int, option: int) -> str:
     return f"kind {problem.kinds[kind]!r}, option {problem.options[option]!r}"
 
 
-def feedback(world: World, kind: int, option: int, latent: Floats) -> tuple[float, float]:
-    return world.feedback(kind, option, latent)
-
-
 def answer_all(world: Any, option: int, kinds: Indices, latents: Floats, answers: Floats) -> None:
     """Reward and cost of one option for every task; compiled like `loop.play`."""
-    for place in range(len(kinds)):
-        reward, cost = feedback(world, kinds[place], option, latents[place])
-        answers[place, 0] = reward
-        answers[place, 1] = cost
+    for task in range(len(kinds)):
+        reward, cost = feedback(world, kinds[task], option, latents[task])
+        answers[task, 0] = reward
+        answers[task, 1] = cost
 
 
 def answer(world: World, option: int, kinds: Indices, latents: Floats) -> Floats:
@@ -148,6 +144,6 @@ def answer_fast(world: World, option: int, kinds: Indices, latents: Floats) -> F
     try:
         loop = machine_code(answer_all, {"feedback": type(world).feedback})
         explained(loop, "any policy", type(world).__name__)(world, option, kinds, latents, answers)
-    except Exception as reason:  # it ran interpreted, so this is numba's doing
-        raise broken(world, COMPILES, str(reason)) from reason
+    except Exception as error:  # it ran interpreted, so this is numba's doing
+        raise broken(world, COMPILES, str(error)) from error
     return answers
