@@ -37,9 +37,9 @@ def most_promising(bounds: Bounds, arms: Arms, price: float, kind: int, options:
 def first_untried(pulls: Floats, kind: int, options: Indices, pending: Indices) -> int:
     """The position of the first option that has neither reported nor is running; −1 if there is none."""
     position = -1
-    for place, option in enumerate(options):
+    for at, option in enumerate(options):
         if position < 0 and pulls[kind, option] == 0.0 and pending[option] == 0:
-            position = place
+            position = at
     return position
 
 
@@ -68,9 +68,11 @@ class PlugIn(NamedTuple):
 
 def new_plug_in(kinds: int) -> PlugIn:
     """No arrivals yet; the price is 0."""
-    one, each = np.zeros((3, 1)), np.zeros((3, kinds))
-    count = np.zeros((2, 1), np.int64)
-    return PlugIn(one[0], one[1], one[2], each[0], each[1], each[2], np.zeros(kinds, np.uint32), count[0], count[1])
+    price, total_reward, total_cost = np.zeros((3, 1))
+    arrivals, reward, cost = np.zeros((3, kinds))
+    known_kinds, turn = np.zeros((2, 1), np.int64)
+    known = np.zeros(kinds, np.uint32)
+    return PlugIn(price, total_reward, total_cost, arrivals, reward, cost, known, known_kinds, turn)
 
 
 def arrive(plug_in: PlugIn, kind: int, weight: float = 1.0) -> int:

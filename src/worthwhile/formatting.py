@@ -13,8 +13,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = (
         "  ".join(
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in [head, ["─" * width for width in widths], *rows]
     )
@@ -23,7 +23,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int
 
 def printable(text: str) -> str:
     """Names come from anywhere: what would move the cursor or change colours is written out."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def number(value: float | None) -> str:

@@ -109,9 +109,9 @@ def draw(results: Results, measure: str) -> Any:
     dress(axes, results, measure, banded)
     scale(axes, results, values, measure)
     names = []
-    for place, policy in enumerate(results.policies):
-        draw_policy(axes, results.marks, values[:, place], look_of(policy), banded)
-        end = float(values[:, place, -1].mean())
+    for index, policy in enumerate(results.policies):
+        draw_policy(axes, results.marks, values[:, index], look_of(policy), banded)
+        end = float(values[:, index, -1].mean())
         names.append(Name(f"{policy}  {shown(end, measure)}", end, look_of(policy)))
     for text, level in references(results, measure).items():
         axes.axhline(level, color=INK, linewidth=THIN, linestyle=REFERENCE.dashes, zorder=1.5)
@@ -207,8 +207,8 @@ def spread_out(heights: list[float], gap: float) -> list[float]:
     """Rising heights from 0 to 1 moved as little as possible until they are a gap apart."""
     gap = min(gap, 1.0 / max(1, len(heights) - 1))
     groups: list[list[float]] = []
-    for place, height in enumerate(heights):
-        groups.append([height - gap * place])
+    for index, height in enumerate(heights):
+        groups.append([height - gap * index])
         while len(groups) > 1 and np.mean(groups[-2]) > np.mean(groups[-1]):
             groups[-2:] = [groups[-2] + groups[-1]]
     level = np.concatenate([np.full(len(group), np.mean(group)) for group in groups])

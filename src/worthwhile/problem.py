@@ -108,8 +108,8 @@ class Problem:
         if not isinstance(other, Problem):
             return NotImplemented
         return all(
-            np.array_equal(mine, its, equal_nan=True) if isinstance(mine, np.ndarray) else mine == its
-            for mine, its in ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+            np.array_equal(mine, theirs, equal_nan=True) if isinstance(mine, np.ndarray) else mine == theirs
+            for mine, theirs in ((getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -123,9 +123,9 @@ def check(problem: Problem) -> None:
     """Refuse what makes no sense, naming the kind, the option and the value."""
     if not problem.kinds:
         raise BadProblem(f"{problem.name}: no kinds; a problem needs at least one")
-    for what, names in (("kind", problem.kinds), ("option", problem.options)):
+    for word, names in (("kind", problem.kinds), ("option", problem.options)):
         if "" in names:
-            raise BadProblem(f"{problem.name}: {what} {names.index('') + 1} has an empty name; give it one")
+            raise BadProblem(f"{problem.name}: {word} {names.index('') + 1} has an empty name; give it one")
     for kind, share in zip(problem.kinds, problem.arrival.tolist(), strict=True):
         if not (math.isfinite(share) and 0.0 <= share <= 1.0):
             raise BadProblem(f"kind {kind!r}: arrival = {share}; it is a probability, from 0 to 1")
@@ -158,32 +158,34 @@ def check_shape(kinds: Any) -> None:
             float(share)
             for reward, cost in offered.values():
                 float(reward), float(cost)
-    except (AttributeError, TypeError, ValueError) as reason:
+    except (AttributeError, TypeError, ValueError) as error:
         shape = "{kind: (arrival, {option: (mean reward, mean cost)})}"
-        raise BadProblem(f"{str(kinds)[:100]}: {reason}; write {shape}") from None
+        raise BadProblem(f"{str(kinds)[:100]}: {error}; write {shape}") from None
 
 
-def check_size(problem: Problem, what: str, means: Floats, least: float) -> None:
+def check_size(problem: Problem, quantity: str, means: Floats, least: float) -> None:
     """Refuse means whose squares or quotients would leave the range of numbers."""
     bad = problem.offered & ~((np.abs(means) <= LARGEST) & (np.abs(means) >= least))
     if bad.any():
         row, column = map(int, np.argwhere(bad)[0])
         where = f"kind {problem.kinds[row]!r}, option {problem.options[column]!r}"
         limits = f"at most {LARGEST:g}" + (f" and at least {least:g}" if least else "")
-        raise BadProblem(f"{where}: mean {what} {means[row, column]:g}; it must be {limits}: use another unit")
+        raise BadProblem(f"{where}: mean {quantity} {means[row, column]:g}; it must be {limits}: use another unit")
 
 
-def check_noise(what: str, noise: Noise, means: Floats) -> None:
+def check_noise(quantity: str, noise: Noise, means: Floats) -> None:
     """Refuse means that a noise family cannot have."""
     low, high = float(means.min()), float(means.max())
     if noise.family in ("bernoulli", "generalised-bernoulli", "beta") and (low < 0.0 or high > 1.0):
-        raise BadProblem(f"{noise.family} {what}s need means from 0 to 1; they go from {low:g} to {high:g}")
+        raise BadProblem(f"{noise.family} {quantity}s need means from 0 to 1; they go from {low:g} to {high:g}")
     if noise.family in ("gamma", "lognormal") and low <= 0.0:
-        raise BadProblem(f"{noise.family} {what}s need means above 0; the smallest is {low:g}")
+        raise BadProblem(f"{noise.family} {quantity}s need means above 0; the smallest is {low:g}")
     if noise.family == "beta":
         deviation = noise.deviation(means)
         if (deviation**2 >= means * (1.0 - means)).any():
-            raise BadProblem(f"beta {what}s: sd {deviation.max():g} is too large for means from {low:g} to {high:g}")
+            raise BadProblem(
+                f"beta {quantity}s: sd {deviation.max():g} is too large for means from {low:g} to {high:g}"
+            )
 
 
 def two_kinds(p: float = 0.8) -> Problem:
@@ -206,7 +208,7 @@ def seven_kinds() -> Problem:
         [(2.5, 1)],
     )
     kinds = {
-        f"s{number}": (arrival, {f"a{place}": pair for place, pair in enumerate(offer, 1)})
+        f"s{number}": (arrival, {f"a{option}": pair for option, pair in enumerate(offer, 1)})
         for number, (arrival, offer) in enumerate(zip(arrivals, offers, strict=True), 1)
     }
     return Problem.of(kinds, name="seven-kinds")
@@ -229,12 +231,12 @@ def read_problem(source: str | Path) -> Problem:
     except FileNotFoundError:
         hint = did_you_mean(str(source), PRESETS)
         raise BadProblem(f"no problem file {str(source)!r}, and no preset of that name; {hint}") from None
-    except (OSError, ValueError, RecursionError) as reason:  # bad UTF-8, bad TOML, numbers of 5 000 digits
-        raise BadProblem(f"{source}: {reason}") from None
+    except (OSError, ValueError, RecursionError) as error:  # bad UTF-8, bad TOML, numbers of 5 000 digits
+        raise BadProblem(f"{source}: {error}") from None
     try:
         return from_toml(content, Path(source).stem)
-    except BadProblem as reason:
-        raise BadProblem(f"{source}: {reason}") from None
+    except BadProblem as error:
+        raise BadProblem(f"{source}: {error}") from None
 
 
 def share_in(name: str) -> float:
@@ -253,10 +255,10 @@ def from_toml(content: Mapping[str, Any], name: str) -> Problem:
     entries = content.get("kind", [])
     if not isinstance(entries, list) or not entries:
         raise BadProblem("no [[kind]] table; a problem needs at least one")
-    for place, entry in enumerate(entries, 1):
+    for index, entry in enumerate(entries, 1):
         if not isinstance(entry, Mapping):
-            raise BadProblem(f"kind {place} is {entry!r}; it must be a table")
-        kind = str(entry.get("name", f"kind {place}"))
+            raise BadProblem(f"kind {index} is {entry!r}; it must be a table")
+        kind = str(entry.get("name", f"kind {index}"))
         where = f"kind {kind!r}"
         only(entry, where, {"name", "arrival", "options"})
         if kind in kinds:
@@ -284,9 +286,9 @@ def from_toml(content: Mapping[str, Any], name: str) -> Problem:
     )
 
 
-def noise_from(content: Mapping[str, Any], what: str) -> Noise:
+def noise_from(content: Mapping[str, Any], quantity: str) -> Noise:
     """The [noise] entry of the reward or the cost."""
-    where = f"[noise] {what}"
+    where = f"[noise] {quantity}"
     only(content, where, {"family", "sd", "cv"})
     sizes = {name: number(where, name, content[name]) for name in ("sd", "cv") if name in content}
     return Noise(str(content.get("family", "gaussian")), **sizes)

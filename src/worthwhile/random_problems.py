@@ -28,8 +28,8 @@ def train(rng: np.random.Generator) -> Offers:
     """AUC that rises and levels off with the epochs trained, against a fixed cost and a cost per epoch."""
     epochs = SHORT if rng.random() < 0.5 else LONG
     top, tau = rng.uniform(0.6, 0.98), rng.uniform(1.0, 8.0)
-    fixed, each = rng.uniform(0.01, 0.3), rng.uniform(0.02, 0.2)
-    return {str(n): (0.5 + (top - 0.5) * (1.0 - math.exp(-n / tau)), fixed + each * n) for n in epochs}
+    fixed, per_epoch = rng.uniform(0.01, 0.3), rng.uniform(0.02, 0.2)
+    return {str(n): (0.5 + (top - 0.5) * (1.0 - math.exp(-n / tau)), fixed + per_epoch * n) for n in epochs}
 
 
 def dollars(rng: np.random.Generator) -> Offers:

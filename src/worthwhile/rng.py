@@ -72,6 +72,6 @@ def gamma(rng: Rng, draw: int, shape: float) -> float:
 
 def beta(rng: Rng, draw: int, ones: float, zeros: float) -> float:
     """A Beta(ones, zeros) number, both at least 1."""
-    one = gamma(rng, draw, ones)
-    zero = gamma(rng, draw + DRAWS_PER_GAMMA, zeros)
-    return one / (one + zero)
+    for_ones = gamma(rng, draw, ones)
+    for_zeros = gamma(rng, draw + DRAWS_PER_GAMMA, zeros)
+    return for_ones / (for_ones + for_zeros)

@@ -55,10 +55,10 @@ def freeze(state: type_of_state) -> type_of_state:
     return state
 
 
-def same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+def same(state: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     """Whether two states hold the same bits."""
-    pairs = zip(arrays(one), arrays(other), strict=True)
-    return all(a[1].dtype == b[1].dtype and a[1].tobytes() == b[1].tobytes() for a, b in pairs)
+    pairs = zip(arrays(state), arrays(other), strict=True)
+    return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for (_, a), (_, b) in pairs)
 
 
 def to_bytes(state: tuple[Any, ...]) -> bytes:

@@ -65,10 +65,10 @@ def read_jsonl(path: Path) -> dict[str, Any]:
                 rows.append(json.loads(text))
                 if not isinstance(rows[-1], dict) or rows[-1].keys() != rows[0].keys():
                     raise BadTable(f"{path}, row {line}: every line is a JSON object with the same columns")
-    except (OSError, UnicodeDecodeError) as reason:
-        raise BadTable(f"{path}: {reason}") from None
-    except ValueError as reason:
-        raise BadTable(f"{path}, row {len(rows) + 1}: {reason}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadTable(f"{path}: {error}") from None
+    except ValueError as error:
+        raise BadTable(f"{path}, row {len(rows) + 1}: {error}") from None
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
@@ -81,8 +81,8 @@ def read_parquet(path: Path) -> dict[str, Any]:
         raise MissingExtra(f"reading {path.name}", "tables") from None
     try:
         table = pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as reason:
-        raise BadTable(f"{path}: {str(reason).splitlines()[0]}") from None
+    except (pyarrow.ArrowException, OSError) as error:
+        raise BadTable(f"{path}: {str(error).splitlines()[0]}") from None
     return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
 
 
@@ -95,8 +95,8 @@ def read_csv(path: Path) -> dict[str, Any]:
             reader = csv.reader(file)
             header = next(reader, [])
             rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as reason:
-        raise BadTable(f"{path}: {reason}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadTable(f"{path}: {error}") from None
     while rows and not rows[-1]:
         rows.pop()  # empty lines at the end; anywhere else they would make row numbers wrong
     header = [name.strip() for name in header]
@@ -106,15 +106,15 @@ def read_csv(path: Path) -> dict[str, Any]:
     for line, row in enumerate(rows, 2):
         if len(row) != len(header):
             raise BadTable(f"{path}, row {line}: {len(row)} values for {len(header)} columns")
-    return {name: [row[place].strip() for row in rows] for place, name in enumerate(header)}
+    return {name: [row[column].strip() for row in rows] for column, name in enumerate(header)}
 
 
 def as_table(name: str, columns: Mapping[str, Any], where: str = "the table", first_row: int = 1) -> Table:
     """A table from its columns, checked; messages count rows from first_row."""
     missing = [column for column in COLUMNS if column not in columns]
     if missing:
-        found = ", ".join(columns) or "none"
-        raise BadTable(f"{where}: no column {', '.join(missing)}; a table has {', '.join(COLUMNS)} (found: {found})")
+        present = ", ".join(columns) or "none"
+        raise BadTable(f"{where}: no column {', '.join(missing)}; a table has {', '.join(COLUMNS)} (found: {present})")
     if len(columns["reward"]) == 0:
         raise BadTable(f"{where}: no rows")
     reward = numbers(columns["reward"], f"{where}, column reward", first_row)
@@ -205,8 +205,8 @@ def replace_file(path: Path, write: Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(new)
         new.replace(path)
-    except OSError as reason:
-        raise BadParameter(f"cannot write {path}: {reason}") from None
+    except OSError as error:
+        raise BadParameter(f"cannot write {path}: {error}") from None
     finally:
         with suppress(OSError):
             new.unlink(missing_ok=True)

@@ -39,7 +39,7 @@ from worthwhile.testing.rules import (
     broken,
 )
 
-UNMOVED = ("tasks", "ratio", "arrivals", "plug_in")
+UNMOVED = ("tasks", "price", "arrivals", "plug_in")
 HARD = ((0.0, 1e-6), (-1e6, 1.0), (1e6, 1e6), (-1e-6, 1e6), (0.0, 1.0))  # rewards and costs
 
 
@@ -124,14 +124,14 @@ def state_form(policy: Any, size: Size) -> list[tuple[str, set[int]]]:
     if not (isinstance(state, tuple) and hasattr(state, "_fields")):
         raise broken(policy, STATE, f"init returned {state!r}")
     shapes = ((1,), (size.kinds,), tuple(size))
-    found = []
+    forms = []
     for name, array in states.arrays(state):
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
             raise broken(policy, STATE, f"{name} = {array!r}")
         if array.shape not in shapes:
             raise broken(policy, STATE, f"{name} has shape {array.shape} for {size}")
-        found.append((name, {form for form, shape in enumerate(shapes) if array.shape == shape}))
-    return found
+        forms.append((name, {form for form, shape in enumerate(shapes) if array.shape == shape}))
+    return forms
 
 
 def cases(size: Size, seed: int) -> list[Case]:
@@ -235,9 +235,9 @@ def check_memory(policy: Any, size: Size) -> None:
     if not states.same(restored, before):
         raise broken(policy, MEMORY, "the state comes back from storage with other bits")
     again = follow(policy, restored, tasks[TASKS // 2 :])
-    for case, one, other in zip(tasks[TASKS // 2 :], went, again, strict=True):
-        if one != other:
-            raise broken(policy, MEMORY, f"{one}, but {other} after storage, for {case}")
+    for case, before_storage, after in zip(tasks[TASKS // 2 :], went, again, strict=True):
+        if before_storage != after:
+            raise broken(policy, MEMORY, f"{before_storage}, but {after} after storage, for {case}")
     if not states.same(state, restored):
         raise broken(policy, MEMORY, "the stored state learns otherwise than the one it was stored from")
 
@@ -249,10 +249,10 @@ def check_growth(policy: Any, size: Size, accepts_more: bool) -> None:
     follow(policy, state, tasks[: TASKS // 2])
     grown = states.grow(policy, copy_of(state), *larger)
     wider = [case._replace(pending=np.append(case.pending, np.zeros(3, np.uint32))) for case in tasks]
-    went, after = follow(policy, state, tasks[TASKS // 2 :]), follow(policy, grown, wider[TASKS // 2 :])
-    for case, one, other in zip(tasks[TASKS // 2 :], went, after, strict=True):
-        if one != other:
-            raise broken(policy, GROWTH, f"{one} with room for {size}, {other} with room for {larger}, for {case}")
+    went, again = follow(policy, state, tasks[TASKS // 2 :]), follow(policy, grown, wider[TASKS // 2 :])
+    for case, old, new in zip(tasks[TASKS // 2 :], went, again, strict=True):
+        if old != new:
+            raise broken(policy, GROWTH, f"{old} with room for {size}, {new} with room for {larger}, for {case}")
     if accepts_more:
         try_tasks(policy, grown, larger, cases(larger, 5))
 
@@ -273,8 +273,8 @@ def check_same_bits(policy: Any, problem: Problem, delay: Delay) -> None:
     state, totals = run(policy, problem, delay, "python")
     try:
         twin, twin_totals = run(policy, problem, delay, "compiled")
-    except Exception as reason:  # it ran interpreted, so this is numba's doing
-        raise broken(policy, COMPILES, f"{reason}; or check it with compiled=False") from reason
+    except Exception as error:  # it ran interpreted, so this is numba's doing
+        raise broken(policy, COMPILES, f"{error}; or check it with compiled=False") from error
     if totals.tobytes() != twin_totals.tobytes():
         shown = dict(zip(TOTALS, zip(totals.tolist(), twin_totals.tolist(), strict=True), strict=True))
         raise broken(policy, SAME_BITS, f"totals with {delay} (interpreted, compiled): {shown}")

@@ -18,7 +18,7 @@ ANY_TASK = "every method takes any kind, any options in any order, any pending c
 SAME_DECISION = "the same state, task and rng give the same decision and the same learning"
 PLAIN_NUMBERS = "plain Python numbers and lists mean the same as NumPy's"
 IN_PLACE = "learn and observe write into the state's arrays, keep their shapes and types, and return nothing"
-SIDE = "observe moves neither the ratio nor the counts of tasks and arrivals"
+SIDE = "observe moves neither the price nor the counts of tasks and arrivals"
 MEMORY = "the state is all that a policy remembers"
 GROWTH = "growing the state changes no decision"
 COMPILES = "numba can compile it"
@@ -47,11 +47,11 @@ def attempt(subject: Any, rule: str, method: Callable[..., Any], *arguments: Any
     try:
         with np.errstate(all="raise", under="ignore"):
             return method(*arguments)
-    except Exception as reason:
+    except Exception as error:
         name = getattr(method, "__name__", "it")
-        rule = NO_WRITING if isinstance(reason, ValueError) and "read-only" in str(reason) else rule
-        shown = f"{name} raised {type(reason).__name__}: {reason}; called with {arguments[-5:]}"
-        raise broken(subject, rule, shown) from reason
+        rule = NO_WRITING if isinstance(error, ValueError) and "read-only" in str(error) else rule
+        shown = f"{name} raised {type(error).__name__}: {error}; called with {arguments[-5:]}"
+        raise broken(subject, rule, shown) from error
 
 
 def broken(subject: Any, rule: str, shown: str) -> BrokenRule:
