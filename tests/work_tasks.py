@@ -75,7 +75,13 @@ def main() -> None:
     """url, file for lines, number of tasks."""
     url, file, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     with Scheduler(url) as scheduler, LocalExecutor(2) as executor:
-        done = work(scheduler, stream(file, count), written_down, executor=executor, after=lambda one: say(one.task.id))
+        done = work(
+            scheduler,
+            stream(file, count),
+            written_down,
+            executor=executor,
+            after=lambda finished: say(finished.task.id),
+        )
     say(f"interrupted {done.interrupted} reported {done.reported} skipped {done.skipped}")
 
 

@@ -36,7 +36,7 @@ LAZY = {
     "Client": "worthwhile.service.client",
     "Task": "worthwhile.live.task",
     "LocalExecutor": "worthwhile.execution.executors",
-    "Arrival": "worthwhile.execution.worker",
+    "Arrival": "worthwhile.execution.arrivals",
     "Outcome": "worthwhile.execution.metering",
     "measure": "worthwhile.execution.metering",
     "work": "worthwhile.execution.worker",

@@ -47,7 +47,7 @@ def test_every_task_is_decided_run_measured_and_reported(address: str, two: Loca
     assert {line.key for line in lines} == {f"job {number}" for number in range(12)}
     assert all(line.reward == 2.0 * line.option and 0.0 < line.cost < 5.0 for line in lines)
     assert (done.reward, done.cost) == (pytest.approx(summary.reward), pytest.approx(summary.cost))
-    assert len({one.task.id for one in seen}) == 12
+    assert len({finished.task.id for finished in seen}) == 12
 
 
 def test_as_many_are_in_flight_as_the_executor_has_room() -> None:
@@ -68,8 +68,8 @@ def test_a_task_may_bring_its_own_cost_and_what_it_saw_of_shorter_ones(two: Loca
         scheduler.change(policy="fixed-option,option=4")
         work(scheduler, arrivals(4), work_tasks.prefixes, executor=two)
         for kind in scheduler.summary().kinds:
-            found = {one.option: (one.pulls, one.observed) for one in kind.options}
-            assert found == {1: (0, 2), 2: (0, 2), 4: (2, 0)}
+            counts = {option.option: (option.pulls, option.observed) for option in kind.options}
+            assert counts == {1: (0, 2), 2: (0, 2), 4: (2, 0)}
         assert scheduler.summary().cost == 16.0
 
 
@@ -87,7 +87,7 @@ def test_the_cost_is_what_the_meter_says(meter: Any, least: float, most: float) 
 def test_a_task_that_raises_hangs_or_dies_fails_alone(sqlite: str) -> None:
     kinds = {"raise": "ValueError: not today", "hang": "TimedOut", "die": "WorkerLost", "nonsense": "BadFeedback"}
     payloads = ["fine", "raise", "fine", "hang", "die", "nonsense", *["fine"] * 10, "die", "fine"]
-    stream = [Arrival("x", OPTIONS, payload, f"{place} {payload}") for place, payload in enumerate(payloads)]
+    stream = [Arrival("x", OPTIONS, payload, f"{number} {payload}") for number, payload in enumerate(payloads)]
     seen: dict[str, Finished] = {}
     with Scheduler(sqlite) as scheduler, LocalExecutor(2) as executor:
         keys = {}
@@ -98,18 +98,18 @@ def test_a_task_that_raises_hangs_or_dies_fails_alone(sqlite: str) -> None:
             executor=executor,
             timeout=0.5,
             failed_reward=-1.0,
-            after=lambda one: seen.update({one.task.id: one}),
+            after=lambda finished: seen.update({finished.task.id: finished}),
         )
         keys = {line.task: line.key for line in scheduler.latest(100)}
         assert (done.reported, done.failed) == (len(stream), 5)
         assert scheduler.summary().running == 0
-    for task, one in seen.items():
+    for task, finished in seen.items():
         payload = str(keys[task]).split()[1]
-        assert one.cost > 0.0
-        assert (one.failure or "").startswith(kinds.get(payload, ""))
-        assert one.reward == (1.0 if payload == "fine" else -1.0)
-        assert (one.failure is None) == (payload == "fine")
-        assert payload != "hang" or 0.5 <= one.cost < 5.0
+        assert finished.cost > 0.0
+        assert (finished.failure or "").startswith(kinds.get(payload, ""))
+        assert finished.reward == (1.0 if payload == "fine" else -1.0)
+        assert (finished.failure is None) == (payload == "fine")
+        assert payload != "hang" or 0.5 <= finished.cost < 5.0
 
 
 def test_the_others_keep_their_processes_when_one_dies() -> None:
@@ -191,7 +191,7 @@ def test_reports_come_in_the_order_of_arrival_when_asked_for(in_order: bool) -> 
 
     seen: list[str] = []
     stream = [Arrival("x", OPTIONS, number) for number in range(5)]
-    settings: dict[str, Any] = {"in_order": in_order, "after": lambda one: seen.append(one.task.id)}
+    settings: dict[str, Any] = {"in_order": in_order, "after": lambda finished: seen.append(finished.task.id)}
     with ThreadPoolExecutor(2) as executor, Scheduler() as scheduler:
         work(scheduler, stream, run, executor=executor, **settings)
     assert (seen == sorted(seen, key=int)) == in_order
@@ -247,8 +247,8 @@ def test_ctrl_c_lets_running_tasks_end_and_loses_nothing(sqlite: str, tmp_path: 
 
 
 def children(pid: int) -> list[int]:
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(word) for word in found.stdout.split()]
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(word) for word in listed.stdout.split()]
 
 
 def until(good: Any, seconds: float = 20.0) -> None:
@@ -302,7 +302,7 @@ def test_observing_what_was_not_on_offer_is_a_failure_of_that_task() -> None:
     with ThreadPoolExecutor(1) as executor, Scheduler() as scheduler:
         done = work(scheduler, arrivals(2), lambda *_: Outcome(1.0, 1.0, {99: (1.0, 1.0)}), executor=executor)
         assert (done.reported, done.failed, done.reward) == (2, 2, 0.0)
-        assert all(one.observed == 0 for kind in scheduler.summary().kinds for one in kind.options)
+        assert all(option.observed == 0 for kind in scheduler.summary().kinds for option in kind.options)
 
 
 def test_what_cannot_work_is_refused_at_once() -> None:
@@ -334,10 +334,10 @@ def test_only_the_measuring() -> None:
         time.sleep(0.02)
         return rounds / 10
 
-    found = train(rounds=5)
-    assert (found.reward, train.__doc__) == (0.5, "Trains.")
-    assert found.cost is not None
-    assert found.cost >= 0.02
+    outcome = train(rounds=5)
+    assert (outcome.reward, train.__doc__) == (0.5, "Trains.")
+    assert outcome.cost is not None
+    assert outcome.cost >= 0.02
 
 
 def test_report_and_observations_are_stored_together_or_not_at_all(address: str) -> None:
@@ -357,7 +357,7 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         third = outcome(task.id, 1.0, 1.0, {other: (0.7, 1.0)})
         scheduler._transactor.ask_all([third])
         assert isinstance(third.reason, AlreadyReported)
-        assert sum(one.observed for kind in scheduler.summary().kinds for one in kind.options) == 1
+        assert sum(option.observed for kind in scheduler.summary().kinds for option in kind.options) == 1
 
 
 def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:

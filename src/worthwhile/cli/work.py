@@ -19,9 +19,10 @@ from typing import Any
 from worthwhile.cli.arguments import count, whole
 from worthwhile.cli.live import STORE, Show
 from worthwhile.errors import BadParameter, BadTask
+from worthwhile.execution.arrivals import Arrival
 from worthwhile.execution.clusters import PLACES, executor_on
 from worthwhile.execution.metering import Meter
-from worthwhile.execution.worker import Arrival, Finished, Worked, work
+from worthwhile.execution.worker import Finished, Worked, work
 from worthwhile.formatting import digits, shown
 from worthwhile.live.scheduler import Scheduler
 

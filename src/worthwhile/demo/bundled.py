@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.errors import MissingExtra
+from worthwhile.execution.arrivals import Arrival
 from worthwhile.execution.metering import Measure, Outcome
-from worthwhile.execution.worker import Arrival
 
 try:
     from sklearn import datasets

@@ -1,4 +1,4 @@
-"""Where tasks run, by name: processes of this machine, a Dask cluster, a Ray cluster; each as an Executor."""
+"""Where tasks run, by name: processes of this machine, a Dask cluster, a Ray cluster; each as an `Executor`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def executor_on(place: str = "local", address: str | None = None, slots: int | N
 
 @contextmanager
 def dask_executor(address: str | None, slots: int | None) -> Iterator[Executor]:
-    """Dask's own executor, which knows its room."""
+    """Dask's own executor, told how many tasks the cluster runs at once."""
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
@@ -56,23 +56,22 @@ def dask_executor(address: str | None, slots: int | None) -> Iterator[Executor]:
         yield with_room(client)
 
 
-def with_room(client: Any) -> Executor:
-    """The client's executor; every call is made, even if it looks like one made before."""
+def with_room(client: Any) -> Any:
+    """The client's executor, with its slots; `pure` would answer a call from the memory of an equal one."""
     executor = client.get_executor(pure=False, retries=RETRIES)
     executor.slots = max(1, sum(client.nthreads().values()))
-    found: Executor = executor
-    return found
+    return executor
 
 
 @contextmanager
 def ray_executor(address: str | None, slots: int | None) -> Iterator[Executor]:
-    """A Ray cluster, left alone if it was there before."""
+    """A Ray cluster; one that ran before keeps running afterwards."""
     try:
         ray: Any = import_module("ray")
     except ImportError:
         raise MissingExtra("a Ray cluster", "ray") from None
-    found: dict[str, Any] = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}  # what is found here
-    here = {"num_cpus": slots or os.cpu_count() or 1, "include_dashboard": False, "runtime_env": found}
+    imports = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}  # its workers import what we can
+    here = {"num_cpus": slots or os.cpu_count() or 1, "include_dashboard": False, "runtime_env": imports}
     ray.init(address=address, log_to_driver=False, **({} if address is not None else here))
     try:
         yield RayExecutor(ray)

@@ -1,4 +1,9 @@
-"""Where tasks run: processes of this machine, each of which can be stopped alone, or a cluster, all as Executors."""
+"""Tasks in processes of this machine, each of which can be stopped alone.
+
+Why not `ProcessPoolExecutor`: it cannot stop a call that hangs, and when one of its processes dies it breaks as a whole
+and every other call is lost. `pebble` stops a call alone, but does not kill what the call has itself started, and says
+nothing of the seconds it took, which are the cost to report.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +22,9 @@ from typing import Any
 
 from worthwhile.errors import BadParameter, TimedOut, WorkerLost
 
-LOOK_AGAIN = 1.0  # seconds: a dead process whose children keep its pipe open is noticed by then
+LOOK_AGAIN = 1.0  # seconds: a dead process whose children keep its pipe open sends no end of file; noticed by then
 NO_START = "ended before it could start; does the program keep what it runs under `if __name__ == '__main__':`?"
-NEW_PROCESSES = get_context("spawn")
+NEW_PROCESSES = get_context("spawn")  # a fork would copy our threads' locks in whatever state they are, and hang
 
 
 class LocalExecutor(Executor):
@@ -34,7 +39,8 @@ class LocalExecutor(Executor):
         self.slots = os.cpu_count() or 1 if slots is None else slots
         if isinstance(self.slots, bool) or not isinstance(self.slots, int) or self.slots < 1:
             raise BadParameter(f"slots = {slots!r}; it must be a whole number, at least 1")
-        if getattr(current_process(), "_inheriting", False):  # as multiprocessing itself finds out
+        # Set while a new process imports the main module: one that makes an executor there would start more for ever.
+        if getattr(current_process(), "_inheriting", False):
             raise BrokenExecutor(f"process {os.getpid()} {NO_START}")
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.lock, self.closed, self.killed = threading.Lock(), False, False
@@ -42,11 +48,11 @@ class LocalExecutor(Executor):
         self.threads = [threading.Thread(target=self.serve, args=(slot,), daemon=True) for slot in range(self.slots)]
         for thread in self.threads:
             thread.start()
-        atexit.register(self.kill)  # before multiprocessing would wait for them for ever
+        atexit.register(self.kill)  # or multiprocessing would wait at exit for processes that never end by themselves
 
     @property
     def room(self) -> int:
-        """Calls to submit at once: one more for every four slots, so that these need not wait for the next one."""
+        """Calls to submit at once: more than slots, so that a free slot need not wait for the next decision."""
         return self.slots + self.slots // 4
 
     def submit(self, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
@@ -70,8 +76,8 @@ class LocalExecutor(Executor):
             if job.future.set_running_or_notify_cancel():
                 try:
                     answer = self.answer(slot, job)
-                except BaseException as reason:
-                    job.future.set_exception(reason)
+                except BaseException as error:  # whoever waits for the future gets it; the slot goes on
+                    job.future.set_exception(error)
                 else:
                     job.future.set_result(answer)
                 del job  # or its result would be kept until the next one comes
@@ -87,7 +93,7 @@ class LocalExecutor(Executor):
         process = self.processes[slot]
         if process is None:
             process = self.processes[slot] = Process()
-            if self.killed:  # too late to be seen there
+            if self.killed:  # `kill` went through the list before this one was in it
                 process.kill()
         return process
 
@@ -129,7 +135,7 @@ class LocalExecutor(Executor):
             atexit.unregister(self.kill)
 
     def cancel_waiting(self) -> None:
-        ends = 0
+        ends = 0  # the marks that end the threads; they must stay in the queue
         with suppress(queue.Empty):
             while True:
                 job = self.jobs.get_nowait()
@@ -150,8 +156,8 @@ class LocalExecutor(Executor):
             thread.join()
         atexit.unregister(self.kill)
 
-    def __exit__(self, kind: Any, reason: Any, trace: Any) -> None:
-        if reason is None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if error is None:  # else nobody is left to read the answers
             self.shutdown()
         else:
             self.kill()
@@ -172,7 +178,7 @@ class Process:
         self.pipe, theirs = NEW_PROCESSES.Pipe()
         self.process = NEW_PROCESSES.Process(target=make_calls, args=(theirs,))
         self.process.start()
-        theirs.close()  # or its end would not be noticed
+        theirs.close()  # while we hold it too, the pipe has no end of file when the process dies
         self.started = False
 
     def ready(self) -> bool:
@@ -181,7 +187,8 @@ class Process:
             while not self.started and self.answers(None):
                 self.pipe.recv_bytes()
                 self.started = True
-            return self.started and not self.pipe.poll() and self.process.exitcode is None  # it says nothing unasked
+            # It says nothing unasked: what can be read now is the end of file of a process that died while idle.
+            return self.started and not self.pipe.poll() and self.process.exitcode is None
         return False
 
     def answers(self, seconds: float | None) -> bool:
@@ -213,9 +220,9 @@ class Process:
         raise TimedOut(f"the task ran for more than {timeout:g} s and was stopped; allow more, or do less", seconds)
 
     def kill(self) -> None:
-        """At once, with whatever it has started."""
+        """At once, with whatever it has started: a training's own workers would keep the cores busy."""
         pid = self.process.pid
-        with suppress(OSError):
+        with suppress(OSError):  # only if it leads its group: before its `setsid` the group is ours
             if pid is not None and self.process.exitcode is None and os.getpgid(pid) == pid:
                 os.killpg(pid, signal.SIGKILL)
         self.process.kill()
@@ -230,7 +237,7 @@ class Process:
 def make_calls(pipe: connection.Connection) -> None:
     """What runs in a process of its own; Ctrl-C is the parent's business, and so is the end."""
     if os.name == "posix":
-        os.setsid()
+        os.setsid()  # a group of its own: Ctrl-C does not reach it, and `kill` reaches all that it starts
     threading.Thread(target=end_with_parent, daemon=True).start()
     pipe.send_bytes(b"ready")
     with suppress(EOFError, OSError):
@@ -243,18 +250,18 @@ def called(message: bytes) -> bytes:
     try:
         call, arguments, named = pickle.loads(message)
         return pickle.dumps((True, call(*arguments, **named)), pickle.HIGHEST_PROTOCOL)
-    except Exception as reason:
-        return failure(reason)
+    except Exception as error:
+        return failure(error)
 
 
-def failure(reason: Exception) -> bytes:
+def failure(error: Exception) -> bytes:
     """An exception that can be sent, or its words if it cannot."""
     try:
-        message = pickle.dumps((False, reason), pickle.HIGHEST_PROTOCOL)
-        pickle.loads(message)
+        message = pickle.dumps((False, error), pickle.HIGHEST_PROTOCOL)
+        pickle.loads(message)  # some can be written and not read: those whose __init__ wants other arguments
         return message
     except Exception:
-        return pickle.dumps((False, RuntimeError(f"{type(reason).__name__}: {reason}")))
+        return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
 def end_with_parent() -> None:
@@ -264,4 +271,4 @@ def end_with_parent() -> None:
         connection.wait([parent.sentinel])
         if os.name == "posix":
             os.killpg(0, signal.SIGKILL)
-        os._exit(1)
+        os._exit(1)  # not sys.exit, which ends this thread only

@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from worthwhile.live.validation import Option, feedback
 
@@ -21,6 +21,13 @@ class Outcome:
     reward: float
     cost: float | None = None  # as the meter says
     observed: Mapping[Any, tuple[float, float]] = field(default_factory=dict)  # option: (reward, cost)
+
+
+class Failure(NamedTuple):
+    """Why a task brought no outcome, and what it cost all the same."""
+
+    why: str
+    cost: float
 
 
 class Measure:
@@ -46,8 +53,8 @@ class Measure:
         @functools.wraps(run)
         def measured(*arguments: Any, **named: Any) -> Outcome:
             with Measure(self.meter) as spent:
-                found = run(*arguments, **named)
-            return with_cost(found, spent.cost)
+                returned = run(*arguments, **named)
+            return with_cost(returned, spent.cost)
 
         return measured
 
@@ -63,9 +70,9 @@ def measure(meter: Meter = time.perf_counter) -> Measure:
     return Measure(meter)
 
 
-def with_cost(found: Any, cost: float) -> Outcome:
+def with_cost(returned: Any, cost: float) -> Outcome:
     """What a task returned, checked, with the measured cost where it has none of its own."""
-    given = found if isinstance(found, Outcome) else Outcome(found)
+    given = returned if isinstance(returned, Outcome) else Outcome(returned)
     own = cost if given.cost is None else given.cost
     observed = {
         option: (feedback("reward", reward), feedback("cost", spent))
@@ -74,11 +81,11 @@ def with_cost(found: Any, cost: float) -> Outcome:
     return Outcome(feedback("reward", given.reward), feedback("cost", own), observed)
 
 
-def attempt(run: Callable[..., Any], meter: Meter, task: tuple[str, Option, Any]) -> Outcome | tuple[str, float]:
-    """Where the task runs: its outcome, or why it failed and what that cost."""
+def attempt(run: Callable[..., Any], meter: Meter, task: tuple[str, Option, Any]) -> Outcome | Failure:
+    """Meter: called where the task runs, which alone can read its clock; raises nothing."""
     spent = Measure(meter)
     try:
-        found = run(*task)
-        return with_cost(found, spent.so_far())
-    except Exception as reason:
-        return f"{type(reason).__name__}: {reason}", spent.so_far()
+        returned = run(*task)
+        return with_cost(returned, spent.so_far())
+    except Exception as error:
+        return Failure(f"{type(error).__name__}: {error}", spent.so_far())

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.errors import BadParameter, Error
+from worthwhile.execution.arrivals import Arrival
 from worthwhile.execution.clusters import executor_on
 from worthwhile.execution.folder_lock import alone
-from worthwhile.execution.worker import Arrival, Finished, work
+from worthwhile.execution.worker import Finished, work
 from worthwhile.experiments import Experiment, Scale, figure_5, records
 from worthwhile.experiments.figure_5 import arrivals
 from worthwhile.experiments.images import folders, networks, report

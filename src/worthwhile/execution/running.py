@@ -1,0 +1,138 @@
+"""Submit and collect: the tasks that an executor runs, and what each of them came to."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from itertools import islice, takewhile
+from typing import Any
+
+from worthwhile.errors import BadParameter, TimedOut, WorkerLost
+from worthwhile.execution.executors import LocalExecutor
+from worthwhile.execution.metering import LEAST_COST, Failure, Meter, Outcome, attempt
+from worthwhile.live.task import Task
+
+AT_ONCE = 16  # tasks per transaction: the first need not wait for the last
+
+
+class RunningTask:
+    """A task that runs, or has ended and is not reported yet."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.began = task, time.perf_counter()
+        self.outcome: Outcome | Failure | None = None  # once it has ended
+
+
+class RunningTasks:
+    """The tasks of one executor, from submission to report."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        run: Callable[..., Any],
+        meter: Meter,
+        timeout: float | None,
+        lost_cost: float | None,
+        in_order: bool,
+        stop: Callable[[Exception], None],
+    ) -> None:
+        self.executor, self.run, self.meter = executor, run, meter
+        self.timeout, self.lost_cost, self.in_order = timeout, lost_cost, in_order
+        self.stop = stop  # called when the executor can run no more tasks
+        self.local = executor if isinstance(executor, LocalExecutor) else None
+        self.tasks: dict[RunningTask, None] = {}  # a set in the order of arrival
+        self.events: queue.SimpleQueue[tuple[RunningTask, Future[Any]] | None] = queue.SimpleQueue()
+        if self.local is not None:
+            check_picklable(run=run, meter=meter)
+
+    def submit(self, task: Task, payload: Any) -> None:
+        """Have a decided task run."""
+        running = RunningTask(task)
+        call: tuple[Any, ...] = attempt, self.run, self.meter, (task.kind, task.option, payload)
+        try:
+            future = self.local.submit_within(self.timeout, *call) if self.local else self.executor.submit(*call)
+        except RuntimeError as error:  # shut down, or broken: with a key, the task is done when work goes on
+            self.stop(error)
+            return
+        self.tasks[running] = None
+        future.add_done_callback(lambda future: self.events.put((running, future)))
+
+    def ended(self) -> list[RunningTask]:
+        """What can be reported; in the order of arrival if that is asked for."""
+        if self.in_order:
+            return list(takewhile(lambda running: running.outcome is not None, self.tasks))
+        return list(islice((running for running in self.tasks if running.outcome is not None), AT_ONCE))
+
+    def collect(self, wait: bool, at_most: float | None) -> None:
+        """Note what has ended; wait until something does, but not for more than so many seconds."""
+        limits = [self.left(running) for running in self.watched()]
+        if at_most is not None:
+            limits.append(at_most)
+        try:
+            self.note(self.events.get(wait, min(limits, default=None)))
+            while True:
+                self.note(self.events.get_nowait())
+        except queue.Empty:
+            self.give_up_late_ones()
+
+    def wake(self) -> None:
+        """End the wait of `collect`; a signal handler may call this."""
+        self.events.put(None)
+
+    def watched(self) -> list[RunningTask]:
+        """The tasks whose timeout is watched here: those of an executor that cannot stop one."""
+        if self.timeout is None or self.local is not None:
+            return []
+        return [running for running in self.tasks if running.outcome is None]
+
+    def left(self, running: RunningTask) -> float:
+        """Seconds until it has run for too long."""
+        return max(0.0, running.began + (self.timeout or 0.0) - time.perf_counter())
+
+    def give_up_late_ones(self) -> None:
+        """A watched task that has run for too long counts as failed; what it brings later is dropped."""
+        for running in self.watched():
+            if self.left(running) == 0.0:
+                seconds = time.perf_counter() - running.began
+                running.outcome = self.lost(f"TimedOut: no answer within {self.timeout:g} s", seconds)
+
+    def note(self, event: tuple[RunningTask, Future[Any]] | None) -> None:
+        """What a task came to; a task that was given up or reported meanwhile stays as it was."""
+        if event is None:
+            return
+        running, future = event
+        if running.outcome is None and running in self.tasks:
+            try:
+                running.outcome = self.outcome_of(running, future)
+            except BrokenExecutor as error:
+                del self.tasks[running]
+                self.stop(error)
+
+    def outcome_of(self, running: RunningTask, future: Future[Any]) -> Outcome | Failure:
+        try:
+            outcome: Outcome | Failure = future.result()
+            return outcome
+        except (WorkerLost, TimedOut) as error:
+            return self.lost(f"{type(error).__name__}: {error}", error.seconds)
+        except (Exception, CancelledError) as error:
+            if isinstance(error, BrokenExecutor) and self.local is not None:
+                raise  # no process can be started at all
+            return self.lost(f"{type(error).__name__}: {error}", time.perf_counter() - running.began)
+
+    def lost(self, why: str, seconds: float) -> Failure:
+        """Nobody was there to read the meter."""
+        cost = seconds if self.lost_cost is None else self.lost_cost
+        return Failure(why, max(cost, LEAST_COST))
+
+
+def check_picklable(**functions: Callable[..., Any]) -> None:
+    """Refuse a function that another process could not import."""
+    for name, function in functions.items():
+        try:
+            pickle.dumps(function)
+        except Exception as error:
+            why = f"{name} = {function!r} cannot be sent to another process ({error})"
+            raise BadParameter(f"{why}; define it at the top of a module, or give a ThreadPoolExecutor") from None
