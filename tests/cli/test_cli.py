@@ -16,7 +16,8 @@ import pytest
 
 import worthwhile
 from worthwhile import drifting, random_problem, read_problem, replay, seven_kinds, simulate, solve, two_kinds
-from worthwhile.cli.main import USUAL, main, parser
+from worthwhile.cli.main import main, parser
+from worthwhile.cli.simulate import USUAL
 from worthwhile.optimum import gap, theorem_bound
 from worthwhile.policies.registry import LIST
 from worthwhile.simulation.results import Results
@@ -34,10 +35,10 @@ arrival = 0.3
 options = { short = { reward = 0.3, cost = 5.0 }, long = { reward = 0.9, cost = 14.0 } }
 """
 TABLE = "task_type,item_id,option,reward,cost\n" + "\n".join(
-    f"{kind},{item},{option},{(item % 7) / 7 + place},{1 + place * (1 + item % 3)}"
+    f"{kind},{item},{option},{(item % 7) / 7 + number},{1 + number * (1 + item % 3)}"
     for kind in ("x", "y")
     for item in range(30)
-    for place, option in enumerate(("low", "high"))
+    for number, option in enumerate(("low", "high"))
 )
 QUICK = ("--tasks", "300", "--runs", "3", "--engine", "python")
 
@@ -67,9 +68,9 @@ def text(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def check_against(found: Any, results: Results) -> None:
+def check_against(answer: Any, results: Results) -> None:
     """The document holds exactly what the library found, best first."""
-    rows = {row["policy"]: row for row in found["policies"]}
+    rows = {row["policy"]: row for row in answer["policies"]}
     assert list(rows) == sorted(results.policies, key=lambda policy: results.mean("regret")[policy])
     sums = (results.measure(name)[:, :, -1] for name in ("expected_reward", "expected_cost"))
     gaps = dict(zip(results.policies, gap(results.best.ratio, *sums), strict=True))
@@ -83,7 +84,7 @@ def check_against(found: Any, results: Results) -> None:
 def test_solve_finds_the_best_of_all_choices_and_what_the_rules_lose(
     capsys: pytest.CaptureFixture[str], training: str
 ) -> None:
-    found = document(capsys, "solve", training, "--tasks", "5000")
+    answer = document(capsys, "solve", training, "--tasks", "5000")
     offers = {
         "photos": {"short": (0.8, 10.0), "long": (0.9, 11.0)},
         "texts": {"short": (0.3, 5.0), "long": (0.9, 14.0)},
@@ -96,19 +97,19 @@ def test_solve_finds_the_best_of_all_choices_and_what_the_rules_lose(
     values = {choice: worth(*choice) for choice in product(("short", "long"), repeat=2)}
     best = max(values, key=lambda choice: values[choice][0] / values[choice][1])
     reward, cost = values[best]
-    assert tuple(kind["best_option"] for kind in found["kinds"]) == best
-    assert found["best_ratio"] == pytest.approx(reward / cost)
-    assert (found["reward_per_task"], found["cost_per_task"]) == pytest.approx((reward, cost))
+    assert tuple(kind["best_option"] for kind in answer["kinds"]) == best
+    assert answer["best_ratio"] == pytest.approx(reward / cost)
+    assert (answer["reward_per_task"], answer["cost_per_task"]) == pytest.approx((reward, cost))
 
     rules = {"per-kind greedy": ("long", "long"), "cheapest option": ("short", "short")}
     for name, choice in [*rules.items(), ("best single option", ("short", "short"))]:
         its_reward, its_cost = values[choice]
-        assert found["rules"][name]["ratio"] == pytest.approx(its_reward / its_cost)
-        assert found["rules"][name]["loss"] == pytest.approx(1 - its_reward / its_cost / (reward / cost))
-    assert found["rules"]["best single option"]["option"] == "short"
+        assert answer["rules"][name]["ratio"] == pytest.approx(its_reward / its_cost)
+        assert answer["rules"][name]["loss"] == pytest.approx(1 - its_reward / its_cost / (reward / cost))
+    assert answer["rules"]["best single option"]["option"] == "short"
     bound = theorem_bound(read_problem(training), 5000)
-    assert found["bound"] == {"tasks": 5000, "gap": bound.gap, "regret": bound.regret}
-    assert found["provenance"]["worthwhile"] == worthwhile.__version__
+    assert answer["bound"] == {"tasks": 5000, "gap": bound.gap, "regret": bound.regret}
+    assert answer["provenance"]["worthwhile"] == worthwhile.__version__
 
 
 def test_solve_shows_the_papers_numbers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,13 +163,13 @@ def test_a_long_list_of_kinds_is_cut_for_people_only(capsys: pytest.CaptureFixtu
 
 
 def test_simulate_prints_what_the_library_finds(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document(capsys, "simulate", "seven-kinds", *QUICK, "--seed", "7", "--delay", "2-9")
+    answer = document(capsys, "simulate", "seven-kinds", *QUICK, "--seed", "7", "--delay", "2-9")
     results = simulate(seven_kinds(), USUAL, tasks=300, runs=3, seed=7, delay=(2, 9), engine="python")
-    check_against(found, results)
-    assert (found["tasks"], found["runs"], found["best_ratio"]) == (300, 3, solve(seven_kinds()).ratio)
-    assert found["rules"]["per-kind greedy"]["ratio"] == pytest.approx(2.1)
-    assert found["provenance"]["seed"] == 7
-    assert found["provenance"]["delay"] == [2, 9]
+    check_against(answer, results)
+    assert (answer["tasks"], answer["runs"], answer["best_ratio"]) == (300, 3, solve(seven_kinds()).ratio)
+    assert answer["rules"]["per-kind greedy"]["ratio"] == pytest.approx(2.1)
+    assert answer["provenance"]["seed"] == 7
+    assert answer["provenance"]["delay"] == [2, 9]
 
 
 def test_the_table_has_the_same_numbers_best_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,30 +196,30 @@ def test_one_run_has_no_error_bars(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_all_means_every_policy_on_the_list(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document(capsys, "simulate", "seven-kinds", *QUICK, "--policy", "all", "--policy", "dol-rm,noise=0.5")
-    assert {row["policy"] for row in found["policies"]} == {*LIST, "dol-rm,noise=0.5"}
-    assert found["policies"][0]["policy"] == "optimum"
+    answer = document(capsys, "simulate", "seven-kinds", *QUICK, "--policy", "all", "--policy", "dol-rm,noise=0.5")
+    assert {row["policy"] for row in answer["policies"]} == {*LIST, "dol-rm,noise=0.5"}
+    assert answer["policies"][0]["policy"] == "optimum"
 
 
 def test_a_random_problem_is_named_by_family_and_seed(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document(capsys, "simulate", "random:unit:3", *QUICK)
-    check_against(found, simulate(random_problem("unit", 3), USUAL, tasks=300, runs=3, engine="python"))
+    answer = document(capsys, "simulate", "random:unit:3", *QUICK)
+    check_against(answer, simulate(random_problem("unit", 3), USUAL, tasks=300, runs=3, engine="python"))
 
 
 def test_then_makes_the_problem_drift(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document(capsys, "simulate", "two-kinds-0.8", "--then", "two-kinds-0.2@150", *QUICK)
+    answer = document(capsys, "simulate", "two-kinds-0.8", "--then", "two-kinds-0.2@150", *QUICK)
     world = drifting([(0, two_kinds(0.8)), (150, two_kinds(0.2))])
-    check_against(found, simulate(world, USUAL, tasks=300, runs=3, engine="python"))
-    assert found["problem"] == "two-kinds-0.8 then two-kinds-0.2@150"
+    check_against(answer, simulate(world, USUAL, tasks=300, runs=3, engine="python"))
+    assert answer["problem"] == "two-kinds-0.8 then two-kinds-0.2@150"
     stages = [solve(two_kinds(share)) for share in (0.8, 0.2)]  # half of the tasks each
     whole = sum(stage.reward for stage in stages) / sum(stage.cost for stage in stages)
-    assert found["best_ratio"] == pytest.approx(whole, rel=1e-12)
+    assert answer["best_ratio"] == pytest.approx(whole, rel=1e-12)
 
 
 def test_replay_tries_policies_on_a_recorded_table(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
-    found = document(capsys, "replay", recorded, "--added-cost", "0.5", "--cost-unit", "s", *QUICK)
-    check_against(found, simulate(replay(recorded, 0.5), USUAL, tasks=300, runs=3, engine="python"))
-    assert found["units"]["cost"] == "s"
+    answer = document(capsys, "replay", recorded, "--added-cost", "0.5", "--cost-unit", "s", *QUICK)
+    check_against(answer, simulate(replay(recorded, 0.5), USUAL, tasks=300, runs=3, engine="python"))
+    assert answer["units"]["cost"] == "s"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -242,12 +243,12 @@ def test_out_saves_every_run_with_its_provenance(
 
 
 def test_policies_lists_all_of_them_with_what_they_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    found = {row["policy"]: row for row in document(capsys, "policies")["policies"]}
-    assert list(found) == list(LIST)
-    assert found["dol-rm"]["told"] == ["horizon", "reward_max", "cost_min", "price_min", "price_max"]
-    assert found["dol-rm"]["parameters"] == {"anytime": False, "noise": 1.0, "explore_first": False}
-    assert found["dol-rm-anytime"]["parameters"]["anytime"] is True
-    assert (found["ratio-imed"]["told"], found["ratio-imed"]["default"]) == ([], True)
+    policies = {row["policy"]: row for row in document(capsys, "policies")["policies"]}
+    assert list(policies) == list(LIST)
+    assert policies["dol-rm"]["told"] == ["horizon", "reward_max", "cost_min", "price_min", "price_max"]
+    assert policies["dol-rm"]["parameters"] == {"anytime": False, "noise": 1.0, "explore_first": False}
+    assert policies["dol-rm-anytime"]["parameters"]["anytime"] is True
+    assert (policies["ratio-imed"]["told"], policies["ratio-imed"]["default"]) == ([], True)
     shown = text(capsys, "policies")
     for name, listed in LIST.items():
         assert f"{name} " in shown
@@ -275,7 +276,7 @@ def test_the_problem_file_in_the_help_can_be_used_as_it_is(capsys: pytest.Captur
 def test_every_example_in_the_help_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     top = parser()
-    texts = [top.epilog, *(one.epilog for one in top._subparsers._group_actions[0].choices.values())]
+    texts = [top.epilog, *(command.epilog for command in top._subparsers._group_actions[0].choices.values())]
     lines = [line.strip() for help_text in texts if help_text for line in help_text.splitlines()]
     examples = [re.split("   | < ", line)[0].split()[1:] for line in lines if line.startswith("worthwhile ")]
     assert len(examples) > 10

@@ -18,7 +18,7 @@ import pytest
 
 import worthwhile
 from worthwhile import seven_kinds, simulate
-from worthwhile.cli.main import USUAL
+from worthwhile.cli.simulate import USUAL
 
 OWN_POLICY = """
 from typing import NamedTuple
@@ -163,15 +163,15 @@ def test_ctrl_c_before_the_first_run_is_finished_leaves_no_file(tmp_path: Path) 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A place with NumPy and worthwhile in it, and none of the extras."""
-    place = tmp_path_factory.mktemp("bare")
+    folder = tmp_path_factory.mktemp("bare")
     for package in ("numpy", "numpy.libs"):
         source = Path(np.__file__).parent.with_name(package)
         if source.exists():
-            (place / package).symlink_to(source)
-    (place / "worthwhile").symlink_to(Path(worthwhile.__file__).parent)
+            (folder / package).symlink_to(source)
+    (folder / "worthwhile").symlink_to(Path(worthwhile.__file__).parent)
     metadata = Path(str(distribution("worthwhile").locate_file("")))
-    shutil.copytree(next(metadata.glob("worthwhile-*.dist-info")), place / "worthwhile-0.dist-info")
-    return place
+    shutil.copytree(next(metadata.glob("worthwhile-*.dist-info")), folder / "worthwhile-0.dist-info")
+    return folder
 
 
 def without_extras(bare: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -187,10 +187,10 @@ def without_extras(bare: Path, *arguments: str) -> subprocess.CompletedProcess[s
 
 
 def test_numpy_alone_is_enough(bare: Path) -> None:
-    found = without_extras(bare, "simulate", "seven-kinds", "--tasks", "300", "--runs", "3", "--json")
-    assert found.stderr == ""
+    process = without_extras(bare, "simulate", "seven-kinds", "--tasks", "300", "--runs", "3", "--json")
+    assert process.stderr == ""
     results = simulate(seven_kinds(), USUAL, tasks=300, runs=3, engine="python")
-    rows = json.loads(found.stdout)["policies"]
+    rows = json.loads(process.stdout)["policies"]
     assert {row["policy"]: row["regret"] for row in rows} == results.mean("regret")
 
 

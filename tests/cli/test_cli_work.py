@@ -36,8 +36,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lines(count: int, **more: Any) -> str:
-    one = {"kind": "x", "options": [0.01], "payload": 2.0, **more}
-    return "".join(json.dumps(one) + "\n" for _ in range(count))
+    task = {"kind": "x", "options": [0.01], "payload": 2.0, **more}
+    return "".join(json.dumps(task) + "\n" for _ in range(count))
 
 
 def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -52,16 +52,16 @@ def test_the_lines_of_a_file_are_done_once_and_the_file_may_grow(
     tasks.write_text(lines(3))
     assert document(capsys, "--tasks", "tasks.jsonl")["reported"] == 3
     tasks.write_text(lines(4) + lines(1, payload="no reward", key="own"))
-    found = document(capsys, "--tasks", "tasks.jsonl", "--failed-reward", "-1", "--meter", "jobs_of_a_test:joules")
-    assert (found["reported"], found["failed"], found["skipped"], found["reward"]) == (2, 1, 3, 1.0)
-    assert found["cost"] >= 2 * 7 * 0.01
+    answer = document(capsys, "--tasks", "tasks.jsonl", "--failed-reward", "-1", "--meter", "jobs_of_a_test:joules")
+    assert (answer["reported"], answer["failed"], answer["skipped"], answer["reward"]) == (2, 1, 3, 1.0)
+    assert answer["cost"] >= 2 * 7 * 0.01
     with Scheduler("tasks.db") as scheduler:
         assert {line.key for line in scheduler.latest(9)} == {*(f"tasks.jsonl:{line}" for line in range(1, 5)), "own"}
 
 
 def test_what_cannot_be_run_is_refused_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "bad.jsonl").write_text(lines(1) + '{"kind": "x"}\n')
-    for words, reason in (
+    for words, message in (
         (["jobs_of_a_test", "--store", "x.db"], "no import path"),
         (["no_such_module:run", "--store", "x.db"], "cannot import"),
         (["jobs_of_a_test:nothing", "--store", "x.db"], "cannot import"),
@@ -72,7 +72,7 @@ def test_what_cannot_be_run_is_refused_in_one_line(folder: Path, capsys: pytest.
     ):
         assert main(["work", *words]) == 2
         said = capsys.readouterr()
-        assert reason in said.err
+        assert message in said.err
         assert (said.out, len(said.err.splitlines())) == ("", 1)
     with Scheduler("x.db") as scheduler:
         assert scheduler.summary().reports == 1  # the good line before the bad one
@@ -86,11 +86,11 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(folder: Path) -> None
     while not os.path.exists("tasks.db") or reports() < 3:
         assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
-    found = json.loads(process.communicate(timeout=60)[0])
-    assert (process.returncode, found["interrupted"], found["failed"]) == (130, True, 0)
-    assert 3 <= found["reported"] < 200
+    answer = json.loads(process.communicate(timeout=60)[0])
+    assert (process.returncode, answer["interrupted"], answer["failed"]) == (130, True, 0)
+    assert 3 <= answer["reported"] < 200
     again = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
-    assert (again["skipped"], again["reported"]) == (found["reported"], 200 - found["reported"])
+    assert (again["skipped"], again["reported"]) == (answer["reported"], 200 - answer["reported"])
 
 
 def reports() -> int:

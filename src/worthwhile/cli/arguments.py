@@ -1,10 +1,12 @@
-"""How the command line reads its arguments: numbers, delays, problems, and files that it will write."""
+"""How the command line reads its arguments: numbers, delays, problems, and the files that it will write."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
+import sys
 import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -16,15 +18,17 @@ from worthwhile.problem import Problem, read_problem
 from worthwhile.random_problems import random_problem
 from worthwhile.simulation.environments import replay
 
+INTERRUPTED = 130  # the exit code after Ctrl-C, as shells count: 128 + SIGINT
 TABLE_FORMATS = (".parquet", ".csv")
 READABLE = (*TABLE_FORMATS, ".jsonl")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are errors like all others: one line. −1e-3 is a number to it, not an option."""
+    """Raises `BadParameter` instead of exiting, keeps the line breaks of its help, and takes −1e-3 for a number."""
 
     def __init__(self, *values: Any, **settings: Any) -> None:
-        super().__init__(*values, **settings)
+        usual = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+        super().__init__(*values, **{**usual, **settings})
         self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$", re.IGNORECASE)
 
     def error(self, message: str) -> NoReturn:
@@ -42,20 +46,17 @@ def whole(text: str) -> int:
     return int(number)
 
 
-def count(text: str) -> int:
+def count(text: str, least: int = 0) -> int:
     """A whole number, 0 or more."""
     number = whole(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is below {least}")
     return number
 
 
 def positive(text: str) -> int:
     """A whole number, 1 or more."""
-    number = whole(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is below 1")
-    return number
+    return count(text, least=1)
 
 
 def delay(text: str) -> int | tuple[int, int]:
@@ -66,13 +67,13 @@ def delay(text: str) -> int | tuple[int, int]:
 
 def change(text: str) -> tuple[int, Problem]:
     """PROBLEM@TASK: the problem that holds from that task on."""
-    problem, found, task = text.rpartition("@")
-    if not found:
+    problem, at, task = text.rpartition("@")
+    if not at:
         raise argparse.ArgumentTypeError(f"{text!r}: write PROBLEM@TASK, for instance two-kinds-0.2@5000")
     try:
         return whole(task), problem_from(problem)
-    except Error as reason:
-        raise argparse.ArgumentTypeError(str(reason)) from None
+    except Error as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def problem_from(text: str) -> Problem:
@@ -98,5 +99,10 @@ def check_target(path: Path | None, suffixes: Sequence[str], module: str, extra:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path.parent).close()
-    except OSError as reason:
-        raise BadParameter(f"cannot write {path}: {reason}") from None
+    except OSError as error:
+        raise BadParameter(f"cannot write {path}: {error}") from None
+
+
+def import_from_here() -> None:
+    """Let policies and functions be imported from the current folder; it comes last, so that it hides no module."""
+    sys.path.append(os.getcwd())

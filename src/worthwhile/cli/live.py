@@ -71,11 +71,11 @@ examples:
 """
 
 
-def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
+def add_commands(commands: Any, show: Show) -> None:
     """The commands on a store."""
 
     def add(name: str, help: str, epilog: str, run: Callable[[argparse.Namespace, Show], int]) -> Any:
-        one = commands.add_parser(name, help=help, epilog=epilog, **settings)
+        one = commands.add_parser(name, help=help, epilog=epilog)
         one.add_argument("store", metavar="STORE", help=STORE)
         one.add_argument("--name", default="default", help="of the scheduler (default)")
         one.set_defaults(run=lambda arguments: run(arguments, show))

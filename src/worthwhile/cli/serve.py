@@ -34,9 +34,9 @@ examples:
 ACTIONS = ("create", "list", "revoke")
 
 
-def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
+def add_commands(commands: Any, show: Show) -> None:
     """serve and token."""
-    one = commands.add_parser("serve", help="schedulers over HTTP, with a dashboard", epilog=SERVE, **settings)
+    one = commands.add_parser("serve", help="schedulers over HTTP, with a dashboard", epilog=SERVE)
     one.add_argument("--store", default="worthwhile.db", help="a SQLite file or postgresql://… (worthwhile.db)")
     one.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     one.add_argument("--port", type=whole, default=8080, metavar="N", help="(8080)")
@@ -48,7 +48,7 @@ def add_commands(commands: Any, settings: dict[str, Any], show: Show) -> None:
     one.add_argument("--until-input-ends", action="store_true", help="stop with whoever holds its standard input")
     one.set_defaults(run=run_serve)
 
-    one = commands.add_parser("token", help="who may use the service", epilog=TOKEN, **settings)
+    one = commands.add_parser("token", help="who may use the service", epilog=TOKEN)
     one.add_argument("action", choices=ACTIONS)
     one.add_argument("store", metavar="STORE", help="as for serve")
     one.add_argument("name", nargs="?", help="of the token")

@@ -31,7 +31,6 @@ from worthwhile.problem import Problem
 from worthwhile.state import Floats
 from worthwhile.tables import read_table
 
-INTERRUPTED = 130
 SECONDS = "seconds"  # instead of a floor
 TASKS_PER_RUN = 100
 
@@ -56,8 +55,8 @@ class Plan(NamedTuple):
         return self.out / "real" / f"{costs}-pilot{self.pilot}-tasks{self.length}-seed{self.seed}"
 
 
-def run(arguments: argparse.Namespace, show: Any) -> int:
-    """worthwhile train --data FOLDER"""
+def run(arguments: argparse.Namespace, show: Any) -> bool:
+    """worthwhile train --data FOLDER; False if Ctrl-C came."""
     tell = partial(print, file=sys.stderr if arguments.json else sys.stdout, flush=True)
     plan = plan_from(arguments)
     look_at(plan, tell)
@@ -72,7 +71,7 @@ def run(arguments: argparse.Namespace, show: Any) -> int:
     text = report.text(facts)
     (plan.out / "report.txt").write_text(text + "\n", encoding="utf-8")
     show(facts, f"\n{text}\n\nsaved: {plan.out}", arguments.json)
-    return 0 if finished else INTERRUPTED
+    return finished
 
 
 def plan_from(arguments: argparse.Namespace) -> Plan:

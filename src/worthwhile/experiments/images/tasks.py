@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,13 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.errors import MissingExtra
-from worthwhile.execution.metering import Measure, Meter, Outcome
+from worthwhile.execution.metering import METERS, Measure, Outcome
 from worthwhile.experiments.images import networks
 from worthwhile.experiments.images.folders import Files, Pictures, Pixels, batches, files_of, load
 from worthwhile.experiments.normalising import Scaling
 
 SHORT, LONG = (1, 2, 3, 4, 5), (1, 5, 10, 15, 20)  # epochs on offer
-METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}
 JUDGED_AT_ONCE = 50  # test images
 
 
