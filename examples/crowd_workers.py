@@ -33,7 +33,7 @@ def main(tasks: int = 3000) -> None:
         summary = scheduler.summary()
     print(f"{summary.reports} labels, {summary.ratio:.4f} right ones per cent, {summary.running} still out")
     for kind in summary.kinds:
-        shares = ", ".join(f"{one.option} {one.share:.0%}" for one in kind.options)
+        shares = ", ".join(f"{option.option} {option.share:.0%}" for option in kind.options)
         print(f"{kind.kind}: {shares}")
 
 

@@ -37,7 +37,7 @@ def main(tasks: int = 3000) -> None:
         summary = scheduler.summary()
     print(f"{summary.ratio:.4f} right answers per cent, review included; a cent is worth {summary.price:.4f} answers")
     for kind in summary.kinds:
-        best = max(kind.options, key=lambda one: one.pulls)
+        best = max(kind.options, key=lambda option: option.pulls)
         print(f"{kind.kind}: mostly {best.option} ({best.share:.0%} of {kind.reports})")
 
 

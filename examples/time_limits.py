@@ -44,7 +44,7 @@ def search(kind: str, limit: float, seed: int) -> Outcome:
 
 
 def length(tour: list[complex]) -> float:
-    return math.fsum(abs(one - other) for one, other in zip(tour, [*tour[1:], tour[0]], strict=True))
+    return math.fsum(abs(city - following) for city, following in zip(tour, [*tour[1:], tour[0]], strict=True))
 
 
 def main(tasks: int = 150) -> None:
@@ -55,7 +55,7 @@ def main(tasks: int = 150) -> None:
         summary = scheduler.summary()
         print(f"{done.reported} searches, {summary.ratio:.2f} of a tour saved per second")
         for kind in summary.kinds:
-            best = max(kind.options, key=lambda one: one.pulls)
+            best = max(kind.options, key=lambda option: option.pulls)
             print(f"{kind.kind}: mostly {best.option} s ({best.share:.0%} of {kind.reports})")
 
 

@@ -43,9 +43,9 @@ def first_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def eventually(found: Any) -> None:
+def eventually(happened: Any) -> None:
     end = time.monotonic() + SOON
-    while not found():
+    while not happened():
         assert time.monotonic() < end
         time.sleep(0.1)
 
@@ -55,8 +55,8 @@ def reports(address: str) -> int:
 
 
 def is_open(address: str) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex((HOST, int(address.rpartition(":")[2].strip("/")))) == 0
+    with socket.socket() as connection:
+        return connection.connect_ex((HOST, int(address.rpartition(":")[2].strip("/")))) == 0
 
 
 @pytest.mark.slow
@@ -84,21 +84,21 @@ def test_the_demo_shows_its_dashboard_is_killed_and_goes_on(
     assert main([*demo(40), "--json"]) == 0
     answer, seen = capsys.readouterr()
     assert re.match(rf"dashboard: http.*\n{before} of 40 tasks ", seen)
-    found = json.loads(answer)
-    assert (found["reported"], found["skipped"], found["failed"]) == (40 - before, before, 0)
+    facts = json.loads(answer)
+    assert (facts["reported"], facts["skipped"], facts["failed"]) == (40 - before, before, 0)
 
     with open(tmp_path / "results/demo/outcomes.csv", newline="", encoding="utf-8") as file:
         own = [row["item_id"] for row in csv.DictReader(file) if row["observed"] == "False"]
     assert len(own) == len(set(own)) == 40  # no task counts twice
     with Scheduler(str(store), create=False) as scheduler:
-        assert found["achieved"] == pytest.approx(scheduler.summary().ratio)
+        assert facts["achieved"] == pytest.approx(scheduler.summary().ratio)
         assert len(scheduler.latest(100)) == 40
     compared = compare(tmp_path / "results/demo/outcomes.csv")
-    assert found["achieved"] == compared.so_far[-1]
-    assert max(found["rules"], key=found["rules"].__getitem__) == "optimum θ*"
-    assert set(found["rules"]) >= {"always shortest", "always longest", "greedy per kind", "at random"}
-    assert [Path(file).name for file in found["saved"]] == ["outcomes.csv", "report.txt", "figure.png"]
-    assert all((tmp_path / file).stat().st_size > 0 for file in found["saved"])
+    assert facts["achieved"] == compared.so_far[-1]
+    assert max(facts["rules"], key=facts["rules"].__getitem__) == "optimum θ*"
+    assert set(facts["rules"]) >= {"always shortest", "always longest", "greedy per kind", "at random"}
+    assert [Path(file).name for file in facts["saved"]] == ["outcomes.csv", "report.txt", "figure.png"]
+    assert all((tmp_path / file).stat().st_size > 0 for file in facts["saved"])
     table = str(tmp_path / "results/demo/outcomes.csv")
     assert main(["replay", table, "--tasks", "200", "--runs", "2", "--policy", "ratio-imed"]) == 0
     assert main(["train", "--data", "no-such"]) == 2
@@ -115,9 +115,9 @@ def test_a_second_run_waits_for_the_first_and_goes_on_when_that_is_killed(tmp_pa
     first.communicate()
     text, _ = second.communicate(timeout=2 * SOON)
     assert second.returncode == 0
-    found = re.search(r"^(\d+) tasks done, 0 of them failed, (\d+) were done before", text, re.M)
-    assert found is not None
-    assert int(found[1]) + int(found[2]) == 40
+    counts = re.search(r"^(\d+) tasks done, 0 of them failed, (\d+) were done before", text, re.M)
+    assert counts is not None
+    assert int(counts[1]) + int(counts[2]) == 40
 
 
 @pytest.mark.slow

@@ -23,10 +23,10 @@ def test_a_training_also_shows_the_shorter_ones(kind: str) -> None:
 
 def test_every_training_has_its_own_seed_and_key() -> None:
     arrivals = list(stream(200, seed=1))
-    assert len({one.key for one in arrivals}) == len({one.payload for one in arrivals}) == 200
-    assert {one.kind for one in arrivals} == set(KINDS)
+    assert len({arrival.key for arrival in arrivals}) == len({arrival.payload for arrival in arrivals}) == 200
+    assert {arrival.kind for arrival in arrivals} == set(KINDS)
     assert arrivals == list(stream(200, seed=1))
-    assert sum(one.arrival for one in KINDS.values()) == pytest.approx(1.0)
+    assert sum(training.arrival for training in KINDS.values()) == pytest.approx(1.0)
 
 
 @pytest.mark.slow
@@ -39,25 +39,25 @@ def test_no_simple_rule_comes_within_five_per_cent_of_the_optimum(tmp_path: Path
             train(kind, 1, seed=0)
             for seed in range(8):
                 task = scheduler.decide(kind, EPOCHS)
-                found = train(kind, task.option, seed)
-                for option, values in found.observed.items():
+                outcome = train(kind, task.option, seed)
+                for option, values in outcome.observed.items():
                     task.observe(option, *values)
-                task.report(found.reward, found.cost)
+                task.report(outcome.reward, outcome.cost)
         assert scheduler.export(tmp_path / "recorded.csv") == 8 * len(KINDS) * len(EPOCHS)
-    shares = {kind: one.arrival for kind, one in KINDS.items()}
+    shares = {kind: training.arrival for kind, training in KINDS.items()}
     problem = replay(tmp_path / "recorded.csv", arrival=shares).problem
-    found = rules_of(problem)
+    ratios = rules_of(problem)
     best = solve(problem)
-    assert found["optimum θ*"] == best.ratio
+    assert ratios["optimum θ*"] == best.ratio
     for rule in ("always shortest", "always longest", "greedy per kind"):
-        assert best.ratio >= 1.05 * found[rule], found
+        assert best.ratio >= 1.05 * ratios[rule], ratios
 
 
 def test_the_rules_are_what_their_names_say() -> None:
     problem = Problem.of({"x": (0.5, {"1": (1, 1), "2": (3, 2)}), "y": (0.5, {"1": (1, 2), "2": (2, 10)})})
-    found = rules_of(problem)
-    assert found["always shortest"] == pytest.approx(2 / 3)
-    assert found["always longest"] == pytest.approx(5 / 12)
-    assert found["at random"] == pytest.approx((2 + 1.5) / (1.5 + 6))
-    assert found["greedy per kind"] == found["optimum θ*"] == pytest.approx(4 / 4)
-    assert np.isfinite(list(found.values())).all()
+    ratios = rules_of(problem)
+    assert ratios["always shortest"] == pytest.approx(2 / 3)
+    assert ratios["always longest"] == pytest.approx(5 / 12)
+    assert ratios["at random"] == pytest.approx((2 + 1.5) / (1.5 + 6))
+    assert ratios["greedy per kind"] == ratios["optimum θ*"] == pytest.approx(4 / 4)
+    assert np.isfinite(list(ratios.values())).all()

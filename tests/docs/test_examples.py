@@ -49,10 +49,10 @@ def without_numbers(text: str) -> str:
 def test_a_script_prints_what_it_and_the_page_say(name: str) -> None:
     words = ast.get_docstring(ast.parse((EXAMPLES / name).read_text(encoding="utf-8")))
     assert words is not None
-    told = re.sub("^ {4}", "", words.partition("Prints:\n\n")[2] + "\n", flags=re.M)
-    assert f"```console\n$ python examples/{name}\n{told}```" in PAGE
-    assert without_numbers(told) == without_numbers(printed(name))
-    assert name == TIMED or told == printed(name)
+    shown = re.sub("^ {4}", "", words.partition("Prints:\n\n")[2] + "\n", flags=re.M)
+    assert f"```console\n$ python examples/{name}\n{shown}```" in PAGE
+    assert without_numbers(shown) == without_numbers(printed(name))
+    assert name == TIMED or shown == printed(name)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -67,8 +67,8 @@ def code_cells(path: Path) -> list[Any]:
 
 def outputs(cell: Any) -> tuple[str, list[str]]:
     """What a cell prints, and what else it shows."""
-    text = "".join("".join(one["text"]) for one in cell["outputs"] if one["output_type"] == "stream")
-    return text, [kind for one in cell["outputs"] for kind in sorted(one.get("data", ()))]
+    text = "".join("".join(output["text"]) for output in cell["outputs"] if output["output_type"] == "stream")
+    return text, [kind for output in cell["outputs"] for kind in sorted(output.get("data", ()))]
 
 
 @pytest.mark.slow
@@ -84,11 +84,11 @@ def test_the_notebook_runs_and_shows_what_is_stored_in_it(tmp_path: Path) -> Non
 def test_the_notebook_is_small_and_says_nothing_of_where_it_was_made() -> None:
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert len(text) < 100_000
-    found = json.loads(text)
-    assert set(found["metadata"]) == {"kernelspec", "language_info"}
-    assert all(cell["metadata"] == {} for cell in found["cells"])
+    notebook = json.loads(text)
+    assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
+    assert all(cell["metadata"] == {} for cell in notebook["cells"])
     assert not re.search(r"/(home|tmp|Users|root)/|\\\\Users", text)
-    assert "stderr" not in {one.get("name") for cell in code_cells(NOTEBOOK) for one in cell["outputs"]}
+    assert "stderr" not in {output.get("name") for cell in code_cells(NOTEBOOK) for output in cell["outputs"]}
 
 
 def test_small_instances_get_less_time_than_large_ones() -> None:
@@ -100,13 +100,13 @@ def test_small_instances_get_less_time_than_large_ones() -> None:
 
 
 def test_the_dear_model_is_not_worth_a_proof_but_the_middle_one_is_worth_a_summary() -> None:
-    found = re.findall(r"^(.+): mostly (\w+) \((\d+)% of \d+\)$", printed("model_choice.py"), re.M)
-    assert [(kind, model) for kind, model, _ in found] == [
+    choices = re.findall(r"^(.+): mostly (\w+) \((\d+)% of \d+\)$", printed("model_choice.py"), re.M)
+    assert [(kind, model) for kind, model, _ in choices] == [
         ("look-up", "small"),
         ("summary", "medium"),
         ("proof", "small"),
     ]
-    assert all(int(share) > 70 for _, _, share in found)
+    assert all(int(share) > 70 for _, _, share in choices)
 
 
 def test_workers_who_are_right_too_seldom_or_charge_too_much_get_few_labels() -> None:

@@ -1,4 +1,4 @@
-"""Five classification tasks on data that scikit-learn brings along: small networks, really trained, really timed."""
+"""Five classification tasks on data that comes with scikit-learn: small networks, really trained, really timed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ KINDS = {
 def stream(tasks: int, seed: int = 0) -> Iterator[Arrival]:
     """Trainings in random order; every one has its own seed, and a key so that none is done twice."""
     generator = np.random.default_rng(seed)
-    kinds = generator.choice(list(KINDS), tasks, p=[one.arrival for one in KINDS.values()]).tolist()
+    kinds = generator.choice(list(KINDS), tasks, p=[training.arrival for training in KINDS.values()]).tolist()
     for number, kind in enumerate(kinds):
         yield Arrival(kind, EPOCHS, int(generator.integers(1 << 31)), f"bundled {seed}.{number}")
 
@@ -62,10 +62,10 @@ def train(kind: str, epochs: int, seed: int) -> Outcome:
     [1, 2]
     """
     one_thread()
-    spent, setting = Measure(), KINDS[kind]
+    spent, training = Measure(), KINDS[kind]
     train_x, test_x, train_y, test_y = prepared(kind, seed)
     network = MLPClassifier(
-        (setting.hidden,), solver=setting.solver, learning_rate_init=setting.rate, batch_size=setting.batch,
+        (training.hidden,), solver=training.solver, learning_rate_init=training.rate, batch_size=training.batch,
         random_state=seed,
     )  # fmt: skip
     classes, seen = np.unique(train_y), {}

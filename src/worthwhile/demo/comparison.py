@@ -19,7 +19,7 @@ from worthwhile.simulation.environments import replay
 from worthwhile.state import Floats
 from worthwhile.tables import replace_file
 
-RULES_ARE_TOLD = """\
+EXPLANATION = """\
 achieved: with everything that learning cost. The others are told all recorded
 outcomes in advance, and earn what those come to on average; a rule can take
 only what was recorded at least once."""
@@ -28,7 +28,7 @@ ACHIEVED, OPTIMUM = "achieved", "optimum θ*"
 
 
 class Comparison(NamedTuple):
-    """The ratio so far after every task, and the ratios of the rules, told everything in advance."""
+    """The ratio so far after every task, and the ratios of rules that know everything in advance."""
 
     so_far: Floats
     rules: Mapping[str, float]
@@ -60,9 +60,9 @@ def rules_of(problem: Problem) -> dict[str, float]:
     }
 
 
-def comparison_text(found: Comparison) -> str:
+def comparison_text(comparison: Comparison) -> str:
     """A table of all of them, best first."""
-    ratios = {ACHIEVED: float(found.so_far[-1]), **found.rules}
+    ratios = {ACHIEVED: float(comparison.so_far[-1]), **comparison.rules}
     rows = [
         [name, digits(ratio), "" if name == ACHIEVED else f"{ratios[ACHIEVED] / ratio:.2f} ×"]
         for name, ratio in sorted(ratios.items(), key=lambda item: -item[1])
@@ -70,32 +70,32 @@ def comparison_text(found: Comparison) -> str:
     return table(["rule", "reward / cost", "achieved is"], rows)
 
 
-def save_comparison(found: Comparison, done: str, folder: Path) -> tuple[str, list[str]]:
+def save_comparison(comparison: Comparison, done: str, folder: Path) -> tuple[str, list[str]]:
     """The report and, where there is matplotlib, the figure; the report's text, and the files that are there now."""
-    text = f"{done}\n\n{comparison_text(found)}\n\n{RULES_ARE_TOLD}"
+    text = f"{done}\n\n{comparison_text(comparison)}\n\n{EXPLANATION}"
     (folder / "report.txt").write_text(text + "\n", encoding="utf-8")
     if find_spec("matplotlib"):
-        save_figure(found, folder / "figure.png")
+        save_figure(comparison, folder / "figure.png")
     names = ("outcomes.csv", "report.txt", "figure.png")
     return text, [str(folder / name) for name in names if (folder / name).exists()]
 
 
-def save_figure(found: Comparison, path: Path) -> None:
+def save_figure(comparison: Comparison, path: Path) -> None:
     """The ratio as it grew, and a line for every rule, each with its name beside its end."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=SIZE)
     axes = figure.add_axes((0.08, 0.11, 0.64, 0.81))
-    tasks, first = len(found.so_far), min(FIRST, len(found.so_far))
-    look, achieved = look_of(DEFAULT), float(found.so_far[-1])
-    axes.plot(np.arange(first, tasks + 1), found.so_far[first - 1 :], color=look.colour, linewidth=THICK)
+    tasks, first = len(comparison.so_far), min(FIRST, len(comparison.so_far))
+    look, achieved = look_of(DEFAULT), float(comparison.so_far[-1])
+    axes.plot(np.arange(first, tasks + 1), comparison.so_far[first - 1 :], color=look.colour, linewidth=THICK)
     axes.set(xlabel="tasks done", ylabel="reward per second so far", xlim=(first, max(tasks, first + 1)))
-    axes.set_ylim(0, 1.1 * max(*found.rules.values(), *found.so_far[first - 1 :].tolist()))
+    axes.set_ylim(0, 1.1 * max(*comparison.rules.values(), *comparison.so_far[first - 1 :].tolist()))
     axes.set_title("How long is worth it? Learned on the way", loc="left", fontweight="bold", color=INK)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(True, color=GRID, linewidth=0.7)
     names = [Name(f"{ACHIEVED}  {achieved:#.3g}", achieved, look)]
-    for rule, ratio in found.rules.items():
+    for rule, ratio in comparison.rules.items():
         axes.axhline(ratio, color=INK, linewidth=THIN, linestyle=REFERENCE.dashes, zorder=1.5)
         names.append(Name(f"{rule}  {ratio:#.3g}", ratio, REFERENCE))
     name_lines(axes, names)

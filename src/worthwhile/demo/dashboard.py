@@ -16,12 +16,12 @@ from typing import TextIO
 HOST = "127.0.0.1"
 PORTS = range(8080, 8100)  # to try, unless one is asked for
 PATIENCE = 30.0  # seconds for it to start
-LATER = 10  # how far its priority is lowered
+LATER = 10  # added to its niceness
 
 
 @contextmanager
 def dashboard(store: Path, port: int | None, out: TextIO) -> Iterator[None]:
-    """Say where it is, or in a line why there is none: tasks run either way."""
+    """Say where it is, or why there is none: tasks run either way."""
     log = store.with_name("dashboard.log")
     process, address = launch(store, port, log)
     try:
@@ -66,23 +66,23 @@ def free_port(ports: Sequence[int] = PORTS) -> int:
 
 
 def started(process: subprocess.Popen[bytes], log: Path) -> str | None:
-    """Its address once it listens, None if it ends or takes too long; no training is timed while it starts."""
+    """Its address once it listens, None if it ends or takes too long; trainings, which are timed, begin afterwards."""
     end = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < end:
-        if found := re.search(r"http://\S+", log.read_text(encoding="utf-8", errors="replace")):
-            return found[0]
+        if address := re.search(r"http://\S+", log.read_text(encoding="utf-8", errors="replace")):
+            return address[0]
         time.sleep(0.05)
     return None
 
 
 def step_back(process: subprocess.Popen[bytes]) -> None:
-    """Let trainings, which are timed, have the processor first."""
+    """Let the trainings have the processor first."""
     with suppress(OSError, AttributeError):  # it has ended; no Unix
         os.setpriority(os.PRIO_PROCESS, process.pid, LATER)
 
 
 def why_not(log: Path) -> str:
-    """The last thing it said."""
+    """The last line of its log."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     last = next((line for line in reversed(lines) if line.strip()), f"it did not start within {PATIENCE:.0f} s")
     return last.removeprefix("worthwhile: ")
