@@ -23,7 +23,7 @@ from worthwhile.experiments import (
     sizes,
 )
 from worthwhile.experiments.base import OURS
-from worthwhile.experiments.comparing import Setting, default_claim, losses_on, settings_table, simulate_each
+from worthwhile.experiments.comparison import Setting, default_claim, losses_on, settings_table, simulate_each
 from worthwhile.optimum import bounds_of, solve
 from worthwhile.policies.base import known
 from worthwhile.policies.registry import DEFAULT, make
@@ -142,7 +142,7 @@ def test_worlds_side_by_side_are_simulated_as_each_alone() -> None:
     names = [DEFAULT, "bts"]
     together = losses_on(QUICK._replace(seed=4), worlds, names, 700, 1)
     alone = [QUICK._replace(seed=4 + n).simulate(world, names, 700, 1, marks=[]) for n, world in enumerate(worlds)]
-    assert together.tolist() == [(100.0 * one.measure("loss")[0, :, -1]).tolist() for one in alone]
+    assert together.tolist() == [(100.0 * results.measure("loss")[0, :, -1]).tolist() for results in alone]
 
 
 def test_an_error_in_one_world_stops_the_experiment() -> None:
@@ -152,10 +152,10 @@ def test_an_error_in_one_world_stops_the_experiment() -> None:
 
 @pytest.mark.parametrize("problem", [seven_kinds(), random_problem("unit", 3)], ids=lambda problem: problem.name)
 def test_wrong_beliefs_are_wrong_by_their_factor_and_agree_with_each_other(problem: Problem) -> None:
-    truth, told = bounds_of(problem), known(problem, 1000)
+    truth, truly_known = bounds_of(problem), known(problem, 1000)
     for belief, factors in sensitivity.BELIEFS.items():
         for factor in factors:
-            policy: Any = make(sensitivity.told(problem, 1000, belief, factor), told)
+            policy: Any = make(sensitivity.misled(problem, 1000, belief, factor), truly_known)
             assert policy.anytime
             assert policy.horizon == round(1000 * (factor if belief == "horizon" else 1))
             assert policy.reward_max == pytest.approx(truth.reward_max * (factor if belief == "r_max" else 1))
@@ -163,7 +163,7 @@ def test_wrong_beliefs_are_wrong_by_their_factor_and_agree_with_each_other(probl
             assert policy.price_max == pytest.approx(policy.reward_max / policy.cost_min)
             assert policy.price_min <= policy.price_max
             if factor == 1.0:
-                assert policy == make(sensitivity.PAPER, told)
+                assert policy == make(sensitivity.PAPER, truly_known)
 
 
 def test_the_default_does_not_mind_the_unit_of_costs_and_dol_rm_does() -> None:
@@ -227,9 +227,9 @@ def test_shuffled_problems_are_the_same_problems() -> None:
     shuffled = delays.shuffled(problem, 1)
     assert shuffled.options != problem.options
     assert solve(shuffled).ratio == pytest.approx(solve(problem).ratio)
-    for place, option in enumerate(shuffled.options):
+    for number, option in enumerate(shuffled.options):
         column = problem.options.index(option)
-        assert np.array_equal(shuffled.reward[:, place], problem.reward[:, column], equal_nan=True)
+        assert np.array_equal(shuffled.reward[:, number], problem.reward[:, column], equal_nan=True)
 
 
 def test_late_feedback_costs_everybody_something(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,12 +272,12 @@ def test_beta_worlds_have_the_means_and_deviations_that_their_words_promise() ->
 
 
 def test_every_family_of_the_benchmark_has_the_same_means() -> None:
-    one, other, third = (omega_benchmark.world(noise, 50, 7).problem for noise in omega_benchmark.NOISES)
-    assert np.array_equal(one.reward, other.reward)
-    assert np.array_equal(one.cost, third.cost)
-    assert 0.01 <= one.cost.min() < one.cost.max() <= 1.0
-    assert one.reward.min() < 0.1
-    assert one.reward.max() > 0.9
+    first, second, third = (omega_benchmark.world(noise, 50, 7).problem for noise in omega_benchmark.NOISES)
+    assert np.array_equal(first.reward, second.reward)
+    assert np.array_equal(first.cost, third.cost)
+    assert 0.01 <= first.cost.min() < first.cost.max() <= 1.0
+    assert first.reward.min() < 0.1
+    assert first.reward.max() > 0.9
 
 
 def test_without_tables_the_words_say_how_to_give_some(tmp_path: Path) -> None:
@@ -293,9 +293,9 @@ def test_headroom_is_what_solving_each_table_says(monkeypatch: pytest.MonkeyPatc
     table = outcome.data["headroom"]
     assert table["table"] == ["cheap", "set-up"]
     assert table["degenerate"] == [True, False]
-    for place, name in enumerate(table["table"]):
+    for row, name in enumerate(table["table"]):
         best = solve(replay(tables / f"{name}.csv").problem)
-        assert (table["best_ratio"][place], table["greedy_ratio"][place]) == (best.ratio, best.greedy_ratio)
+        assert (table["best_ratio"][row], table["greedy_ratio"][row]) == (best.ratio, best.greedy_ratio)
     assert "Degenerate, the cheapest option being best for every kind: cheap." in outcome.words
     assert "degenerate" in outcome.claims[0].evidence
     assert "degenerate" not in outcome.claims[1].evidence

@@ -75,8 +75,8 @@ def test_a_fitted_power_is_found_and_its_error_is_the_scatter_of_repeated_fits()
 
     def fit() -> tuple[float, float]:
         samples = [tasks_now**0.6 * rng.gamma(2.0, 0.5, size=(60, 1)) for tasks_now in tasks]
-        found = fitted_power(tasks, samples, [lambda mean: mean[..., 0]] * 3, seed=int(rng.integers(1000)))
-        return found.exponent, found.error
+        power = fitted_power(tasks, samples, [lambda mean: mean[..., 0]] * 3, seed=int(rng.integers(1000)))
+        return power.exponent, power.error
 
     exponents, errors = np.array([fit() for _ in range(150)]).T
     assert exponents.mean() == pytest.approx(0.6, abs=0.01)
@@ -127,12 +127,12 @@ def test_every_term_of_the_proof_is_below_its_bound(proof: Outcome) -> None:
 def test_the_terms_add_up_as_the_proof_says(proof: Outcome) -> None:
     for policy in ("dol-rm", "dol-rm-anytime"):
         for tasks in (100, 1000, 10_000):
-            found = {
+            values = {
                 row["quantity"]: row["value"] for row in rows_of(proof.data["proof-terms"], policy=policy, tasks=tasks)
             }
-            assert found["gap"] <= found["learning_error"] + found["robbins_monro_gap"]
-            assert found["learning_error"] <= found["epsilon"] + found["kappa"] + 1e-12
-            assert found["distance_sum"] ** 2 <= 2.0 * tasks * found["lyapunov_sum"]  # Cauchy–Schwarz
+            assert values["gap"] <= values["learning_error"] + values["robbins_monro_gap"]
+            assert values["learning_error"] <= values["epsilon"] + values["kappa"] + 1e-12
+            assert values["distance_sum"] ** 2 <= 2.0 * tasks * values["lyapunov_sum"]  # Cauchy–Schwarz
 
 
 def test_the_drift_stays_below_the_lemma_from_mark_to_mark(proof: Outcome) -> None:

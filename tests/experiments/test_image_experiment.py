@@ -18,7 +18,7 @@ from worthwhile import Scheduler, replay
 from worthwhile.cli.main import main
 from worthwhile.experiments import figure_5
 from worthwhile.experiments.images.tasks import Order, Setting, count, learn, train
-from worthwhile.experiments.normalising import scalings
+from worthwhile.experiments.normalisation import scalings
 from worthwhile.tables import read_table
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -49,12 +49,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, generator = tmp_path_factory.mktemp("images"), np.random.default_rng(0)
     for task, classes in CLASSES.items():
         for number in range(classes):
-            place = folder / task / f"class {number}"
-            place.mkdir(parents=True)
+            of_class = folder / task / f"class {number}"
+            of_class.mkdir(parents=True)
             for picture in range(15):
                 pixels = generator.integers(0, 160, (14, 14, 3), dtype=np.uint8)
                 pixels[2 * number : 2 * number + 4] |= 128
-                Image.fromarray(pixels).save(place / f"{picture}.jpg")
+                Image.fromarray(pixels).save(of_class / f"{picture}.jpg")
     (folder / "rice/class 0/3.jpg").write_bytes(b"no picture")
     Image.new("RGB", (30, 20)).save(folder / "rice/class 1/3.jpg")
     return folder
@@ -151,7 +151,7 @@ def test_the_same_command_trains_nothing_again_and_a_longer_one_goes_on(
     folder: Path, done: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = (done / "image_training.csv").read_bytes()
-    found, said = document(capsys, "--data", folder, "--out", done, *SMALL)
+    facts, said = document(capsys, "--data", folder, "--out", done, *SMALL)
     assert "epochs, AUC" not in said
     assert "of 2:" not in said
     assert "rice/class 0/3.jpg" in said
@@ -161,21 +161,21 @@ def test_the_same_command_trains_nothing_again_and_a_longer_one_goes_on(
         "no data for satellite, weather, cats_dogs: the others arrive with probabilities rice 0.5, scenes 0.5" in said
     )
     assert (done / "image_training.csv").read_bytes() == before
-    assert {one["runs"] for one in found["real"].values()} == {1}
-    one = ["--policy", "ratio-imed", "--runs", "2"]
-    found, said = document(capsys, "--data", folder, "--out", done, *SMALL, *one)
+    assert {ends["runs"] for ends in facts["real"].values()} == {1}
+    again = ["--policy", "ratio-imed", "--runs", "2"]
+    facts, said = document(capsys, "--data", folder, "--out", done, *SMALL, *again)
     assert re.findall(r"(\S+), run (\d): (\d) of 2", said) == [("ratio-imed", "2", str(n)) for n in (1, 2)]
-    assert found["real"]["ratio-imed"]["runs"] == 2
+    assert facts["real"]["ratio-imed"]["runs"] == 2
 
 
 def test_seconds_count_the_set_up(folder: Path, done: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for file in ("image_training.csv", "image_training.csv.about.json"):
         (tmp_path / file).write_bytes((done / file).read_bytes())
     words = [*SMALL, "--costs", "seconds", "--policy", "fixed-option,option=1"]
-    found, _ = document(capsys, "--data", folder, "--out", tmp_path, *words)
-    assert found["costs"] == "seconds with set-up"
+    facts, _ = document(capsys, "--data", folder, "--out", tmp_path, *words)
+    assert facts["costs"] == "seconds with set-up"
     [path] = (tmp_path / "real").glob("seconds-*/*.csv")
-    setup = min(row["setup"] for row in found["pilot"])
+    setup = min(row["setup"] for row in facts["pilot"])
     assert read_table(path).cost.min() > 0.3 * setup
 
 
@@ -184,7 +184,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(
 ) -> None:
     (tmp_path / "rice").mkdir()
     out = ["--out", str(tmp_path / "out")]
-    for words, reason in (
+    for words, message in (
         (["--data", "no/such", *out], "--data no/such: no such folder"),
         (["--data", str(tmp_path), *out], "rice has no folders of classes"),
         (["--data", str(folder), "--size", "9", *out], "scenes: images of 9 pixels are too small"),
@@ -197,7 +197,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(
         (["--data", str(folder), *SMALL, "--size", "16", "--out", str(done)], "a pilot with other settings (size 12"),
     ):
         assert main(["train", *words]) == 2
-        assert reason in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert not os.path.exists(tmp_path / "out")
     (tmp_path / "image_training.csv").touch()
     assert main(["train", "--data", str(folder), *SMALL, "--out", str(tmp_path)]) == 2

@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def found(folder: Path, most: int | None = None) -> Files:
+def files_in(folder: Path, most: int | None = None) -> Files:
     return files_of(folder, "cats_dogs", 2, 0.2, most)
 
 
@@ -50,39 +50,39 @@ def everything(folder: Path, tested: str = "9") -> list[str]:
 def refused(folder: Path, *words: str) -> None:
     """The folder is refused with a message that has these words."""
     with pytest.raises(BadImages) as error:
-        check(found(folder))
+        check(files_in(folder))
     for word in words:
         assert word in str(error.value)
 
 
 def test_without_a_manifest_a_fixed_share_of_every_class_is_for_testing(folder: Path, tmp_path: Path) -> None:
-    files = found(folder)
+    files = files_in(folder)
     assert files.classes == list(CLASSES)
     assert [len(files.paths[split]) for split in ("train", "test")] == [16, 4]
     assert sorted(label for _, label in files.paths["test"]) == [0, 0, 1, 1]
     assert not set(names(files, "train")) & set(names(files, "test"))
     shutil.copytree(folder / "cats_dogs", tmp_path / "moved" / "cats_dogs")
-    assert names(found(tmp_path / "moved"), "test") == names(files, "test")
+    assert names(files_in(tmp_path / "moved"), "test") == names(files, "test")
 
 
 def test_a_manifest_decides_and_images_it_does_not_name_are_left_out(folder: Path) -> None:
     manifest(folder, [*everything(folder)[:-1], "cats_dogs/dogs/9.jpg,test", "weather/fog/1.jpg,train"])
     (folder / "cats_dogs/dogs/more.jpg").write_bytes((folder / "cats_dogs/dogs/1.jpg").read_bytes())
-    files = found(folder)
+    files = files_in(folder)
     assert names(files, "test") == ["cats/9", "dogs/9"]
     assert len(files.paths["train"]) == 18
 
 
 def test_a_limit_keeps_the_proportion_of_both_splits(folder: Path) -> None:
-    files = found(folder, most=5)
+    files = files_in(folder, most=5)
     assert [len(files.paths[split]) for split in ("train", "test")] == [8, 2]
-    assert [len(found(folder, most=1).paths[split]) for split in ("train", "test")] == [2, 2]
+    assert [len(files_in(folder, most=1).paths[split]) for split in ("train", "test")] == [2, 2]
 
 
 def test_images_of_any_size_and_colour_become_squares_in_three_colours(folder: Path) -> None:
     Image.new("L", (30, 5), 128).save(folder / "cats_dogs/cats/grey.png")
     Image.new("RGBA", (3, 3), (1, 2, 3, 0)).save(folder / "cats_dogs/cats/see-through.PNG")
-    files = found(folder)
+    files = files_in(folder)
     assert check(files).sizes == {(12, 9): 20, (30, 5): 1, (3, 3): 1}
     pictures = load([*files.paths["train"], *files.paths["test"]], 8)
     assert pictures.pixels.shape == (22, 8, 8, 3)
@@ -94,7 +94,7 @@ def test_a_corrupt_image_is_counted_and_left_out(folder: Path) -> None:
     whole = (folder / "cats_dogs/cats/3.jpg").read_bytes()
     (folder / "cats_dogs/cats/3.jpg").write_bytes(whole[: len(whole) // 2])
     (folder / "cats_dogs/dogs/4.jpg").write_text("no picture")
-    files = found(folder)
+    files = files_in(folder)
     looked = check(files)
     assert sorted(path.name for path in looked.corrupt) == ["3.jpg", "4.jpg"]
     assert looked.images == sum(looked.sizes.values()) == 18
@@ -171,7 +171,7 @@ def test_batches_go_through_all_images_before_any_comes_again() -> None:
 
 
 def test_the_papers_numbers_and_what_reduces_them(folder: Path) -> None:
-    assert {task: one.steps for task, one in TASKS.items()} == {
+    assert {task: image_task.steps for task, image_task in TASKS.items()} == {
         "satellite": 141, "weather": 38, "rice": 100, "scenes": 150, "cats_dogs": 30,
     }  # fmt: skip
     assert arrivals(list(TASKS)) == {"satellite": 0.1, "weather": 0.4, "rice": 0.2, "scenes": 0.2, "cats_dogs": 0.1}

@@ -78,11 +78,11 @@ TOTAL = {
 @pytest.mark.parametrize("task", NETWORKS)
 def test_a_network_has_the_papers_layers_shapes_and_parameters(task: str) -> None:
     model = build(task)
-    found = [
+    layers = [
         (re.sub(r"_\d+$", "", layer.name), tuple(layer.output.shape[1:]), layer.count_params())
         for layer in model.layers
     ]
-    assert found == APPENDIX_E[task]
+    assert layers == APPENDIX_E[task]
     assert model.count_params() == TOTAL[task] == NETWORKS[task].parameters
     trainable = sum(int(np.prod(weight.shape)) for weight in model.trainable_weights)
     assert trainable == (40_965 if task == "weather" else TOTAL[task])
@@ -108,8 +108,8 @@ def test_weights_of_ones_own_are_taken(tmp_path: Path) -> None:
     first = build("weather", 32)
     first.layers[0].save_weights(tmp_path / "vgg19.weights.h5")
     second = build("weather", 32, str(tmp_path / "vgg19.weights.h5"))
-    for one, other in zip(first.layers[0].weights, second.layers[0].weights, strict=True):
-        assert np.array_equal(one.numpy(), other.numpy())
+    for weight, other in zip(first.layers[0].weights, second.layers[0].weights, strict=True):
+        assert np.array_equal(weight.numpy(), other.numpy())
 
 
 @pytest.mark.parametrize(

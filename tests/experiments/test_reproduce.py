@@ -25,7 +25,7 @@ from worthwhile.cli.main import main
 from worthwhile.errors import BadParameter
 from worthwhile.experiments import EXPERIMENTS, Claim, Experiment, Outcome, Scale, figure_5
 from worthwhile.experiments.base import DEPENDS, NOT_REPRODUCED, OURS, REPRODUCED
-from worthwhile.experiments.normalising import normalised
+from worthwhile.experiments.normalisation import normalised
 from worthwhile.experiments.records import Record, read_record, read_records, write_csv
 from worthwhile.experiments.report import TITLE, write_report
 from worthwhile.experiments.reproduce import chosen, reproduce
@@ -241,10 +241,10 @@ def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["reproduce", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == NAMES
-    assert all(line.endswith(one.title) for line, one in zip(lines, EXPERIMENTS, strict=True))
+    assert all(line.endswith(experiment.title) for line, experiment in zip(lines, EXPERIMENTS, strict=True))
     assert main(["reproduce", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["experiments"]
-    assert listed == [{"name": one.name, "title": one.title} for one in EXPERIMENTS]
+    assert listed == [{"name": experiment.name, "title": experiment.title} for experiment in EXPERIMENTS]
 
 
 def test_names_are_distinct_and_fit_for_folders() -> None:
@@ -311,8 +311,8 @@ def small(scale: Scale) -> Outcome:
 def test_a_failing_experiment_costs_the_others_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiments = [Experiment("broken", "Broken", broken), Experiment("small", "Small", small)]
     lines: list[str] = []
-    found = reproduce(experiments, Scale(seed=3), tmp_path, lines.append)
-    assert [record.name for record in found.failed] == ["broken"]
+    done = reproduce(experiments, Scale(seed=3), tmp_path, lines.append)
+    assert [record.name for record in done.failed] == ["broken"]
     assert "ZeroDivisionError: seed 3" in capsys.readouterr().err  # with its traceback
     assert "FAILED  ZeroDivisionError: seed 3" in lines[1]
     assert [record.name for record in check_report(tmp_path)] == ["broken", "small"]

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -44,23 +44,15 @@ def dask_executor(address: str | None, slots: int | None) -> Iterator[Executor]:
         distributed: Any = import_module("distributed")
     except ImportError:
         raise MissingExtra("a Dask cluster", "dask") from None
-    if address is not None:
-        with distributed.Client(address) as client:
-            yield with_room(client)
-        return
-    count = slots or os.cpu_count() or 1
-    with (
-        distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield with_room(client)
-
-
-def with_room(client: Any) -> Any:
-    """The client's executor, with its slots; `pure` would answer a call from the memory of an equal one."""
-    executor = client.get_executor(pure=False, retries=RETRIES)
-    executor.slots = max(1, sum(client.nthreads().values()))
-    return executor
+    with ExitStack() as stack:
+        cluster: Any = address
+        if address is None:
+            workers = {"n_workers": slots or os.cpu_count() or 1, "threads_per_worker": 1}
+            cluster = stack.enter_context(distributed.LocalCluster(**workers, dashboard_address=None))
+        client = stack.enter_context(distributed.Client(cluster))
+        executor = client.get_executor(pure=False, retries=RETRIES)  # pure: equal calls would be made only once
+        executor.slots = max(1, sum(client.nthreads().values()))
+        yield executor
 
 
 @contextmanager

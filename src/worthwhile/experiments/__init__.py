@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from worthwhile.experiments import (
     changes,
     delays,
@@ -17,12 +19,13 @@ from worthwhile.experiments import (
     theorem,
 )
 from worthwhile.experiments.base import Claim, Experiment, Outcome, Scale
+from worthwhile.problem import seven_kinds, two_kinds
 
 EXPERIMENTS = (
     Experiment("table-1", "Table 1: the toy example, for every share of arrivals", table_1.run),
-    Experiment("figure-4a", "Figure 4a: two kinds, p = 0.8", figure_4.run_a),
-    Experiment("figure-4b", "Figure 4b: two kinds, p = 0.6", figure_4.run_b),
-    Experiment("figure-4c", "Figure 4c: seven kinds", figure_4.run_c),
+    Experiment("figure-4a", "Figure 4a: two kinds, p = 0.8", partial(figure_4.run, problem=two_kinds(0.8), letter="a")),
+    Experiment("figure-4b", "Figure 4b: two kinds, p = 0.6", partial(figure_4.run, problem=two_kinds(0.6), letter="b")),
+    Experiment("figure-4c", "Figure 4c: seven kinds", partial(figure_4.run, problem=seven_kinds(), letter="c")),
     Experiment("figure-5", "Figure 5: real training, replayed from a recorded table", figure_5.run),
     Experiment("theorem", "The theorem: regret over the number of tasks", theorem.run),
     Experiment("proof-terms", "The proof: its two errors, lemma by lemma", proof_terms.run),

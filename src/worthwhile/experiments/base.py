@@ -1,8 +1,8 @@
-"""What an experiment is: constants and a `run` that turns them into data, figures, words and verdicts."""
+"""What an experiment is: a `run` that turns constants into data, figures, words and verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -54,7 +54,7 @@ class Scale(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Something that the paper or we say, what this run says of it, and the numbers that show it."""
+    """A claim of the paper's or ours, the verdict of this run, and the numbers behind it."""
 
     claim: str
     verdict: str
@@ -94,14 +94,27 @@ def tidy(results: Results, measures: Sequence[str]) -> dict[str, Sequence[Any]]:
     return table
 
 
+def tidy_each(label: str, simulations: Mapping[str, Results], measures: Sequence[str]) -> Columns:
+    """`tidy` of several simulations, one below the other; the first column has their names."""
+    tables = {name: tidy(results, measures) for name, results in simulations.items()}
+    names = [name for name, table in tables.items() for _ in table["policy"]]
+    columns = next(iter(tables.values()))
+    return {label: names, **{name: [value for table in tables.values() for value in table[name]] for name in columns}}
+
+
+def by_column(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> Columns:
+    """A table that was made row by row."""
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
 def plus_minus(mean: float, error: float, digits: int = 3) -> str:
     """A number with its standard error, for words and evidence."""
     return f"{float(f'{mean:.{digits}g}'):,g} ± {float(f'{error:.2g}'):,g}"
 
 
-def outperforms(losses: Floats, policies: Sequence[str], one: str, rivals: Sequence[str]) -> str:
-    """The verdict on "one outperforms its rivals": (runs, policies) of losses, compared run by run; a tie is no win."""
-    columns = {policy: losses[:, place] for place, policy in enumerate(policies)}
-    ahead = [columns[rival] - columns[one] for rival in rivals]
+def outperforms(losses: Floats, policies: Sequence[str], policy: str, rivals: Sequence[str]) -> str:
+    """The verdict on "it outperforms its rivals": (runs, policies) of losses, compared run by run; a tie is no win."""
+    by_policy = dict(zip(policies, losses.T, strict=True))
+    ahead = [by_policy[rival] - by_policy[policy] for rival in rivals]
     wins = [float(gap.mean()) > CLEAR * float(gap.std(ddof=1)) / np.sqrt(len(gap)) for gap in ahead]
     return REPRODUCED if all(wins) else DEPENDS if any(wins) else NOT_REPRODUCED

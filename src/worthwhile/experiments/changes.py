@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, plus_minus
-from worthwhile.experiments.comparing import (
+from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, plus_minus
+from worthwhile.experiments.comparison import (
+    LOST,
     Setting,
     default_claim,
-    fold,
     last_losses,
     mean_and_error,
     plain_log,
@@ -35,7 +35,7 @@ PROBLEMS, QUICK_PROBLEMS = 20, 4  # of the unit family
 BEFORE, AFTER = 0.8, 0.2  # the first kind's share
 SLOW_STEPS = 10
 LINEAR_BELOW = 0.1  # %, in the figure
-WINDOWS = 40  # of a run, for the loss that rolls along
+WINDOWS = 40  # of a run, for the rolling loss
 RECOVERED = 1.0  # % of the optimum above the loss before the change
 POLICIES = ("dol-rm", "dol-rm-anytime", "omega-ucb", "ratio-ts", DEFAULT)
 SHIFT, AT_ONCE, SLOWLY = "shares shift half-way", "means change half-way", "means drift all the time"
@@ -44,9 +44,9 @@ SHIFT, AT_ONCE, SLOWLY = "shares shift half-way", "means change half-way", "mean
 def run(scale: Scale) -> Outcome:
     """Three kinds of change, each with its rolling loss."""
     tasks = scale.pick(QUICK_TASKS, TASKS)
-    found = simulate_changes(scale, tasks)
-    settings = [Setting({"change": change}, POLICIES, last_losses(results)) for change, results in found.items()]
-    rolling = {change: rolling_losses(results) for change, results in found.items()}
+    simulated = simulate_changes(scale, tasks)
+    settings = [Setting({"change": change}, POLICIES, last_losses(results)) for change, results in simulated.items()]
+    rolling = {change: rolling_losses(results) for change, results in simulated.items()}
     ends = np.arange(1, WINDOWS + 1) * tasks // WINDOWS
     return Outcome(
         words=words(scale, tasks),
@@ -94,45 +94,45 @@ def rolling_losses(results: Sequence[Results]) -> Floats:
 def rolling_table(rolling: Mapping[str, Floats], ends: Any) -> Columns:
     """One row per change, policy and window."""
     rows = [
-        (change, policy, int(end), len(losses), *mean_and_error(losses[:, place, window]))
+        (change, policy, int(end), len(losses), *mean_and_error(losses[:, column, window]))
         for change, losses in rolling.items()
-        for place, policy in enumerate(POLICIES)
+        for column, policy in enumerate(POLICIES)
         for window, end in enumerate(ends)
     ]
     names = ("change", "policy", "tasks", "samples", "loss_percent", "loss_error")
-    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    return by_column(names, rows)
 
 
 def draw(rolling: Mapping[str, Floats], ends: Any) -> Any:
-    """The loss of every window, nothing lost included where it happens; a dashed line where the change is."""
-    figure, axes = panels(list(rolling), "tasks", "lost, % of the optimum")
-    fold(figure, axes, 1, (7.0, 2.6))
-    for one, (change, losses) in zip(axes, rolling.items(), strict=True):
-        for place, policy in enumerate(POLICIES):
-            curve(one, ends, losses[:, place].mean(axis=0), policy)
+    """The loss of every window, on an axis that reaches 0 if some windows lose nothing; a dashed line at the change."""
+    figure, axes = panels(list(rolling), "tasks", LOST, 1, (7.0, 2.6))
+    for panel, (change, losses) in zip(axes, rolling.items(), strict=True):
+        for policy, mean in zip(POLICIES, losses.mean(axis=0), strict=True):
+            curve(panel, ends, mean, policy)
         if losses.mean(axis=0).min() > LINEAR_BELOW:
-            plain_log(one, "y")
+            plain_log(panel, "y")
         else:
-            one.set_yscale("symlog", linthresh=LINEAR_BELOW)
-            one.yaxis.set_major_formatter("{x:g}")
+            panel.set_yscale("symlog", linthresh=LINEAR_BELOW)
+            panel.yaxis.set_major_formatter("{x:g}")
         if change != SLOWLY:
-            reference(one, [ends[-1] / 2] * 2, one.get_ylim(), "the change")
-        one.xaxis.set_major_formatter("{x:,.0f}")
-    name_lines(figure, axes[:1])
+            reference(panel, [ends[-1] / 2] * 2, panel.get_ylim(), "the change")
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+    name_lines(figure)
     return figure
 
 
 def recovery(rolling: Mapping[str, Floats], change: str, tasks: int) -> Claim:
     """Tasks after the change until a window loses hardly more than the last one before it."""
-    half, found = WINDOWS // 2, []
-    for place, policy in enumerate(POLICIES):
-        losses = rolling[change][:, place]
+    half, evidence = WINDOWS // 2, []
+    for column, policy in enumerate(POLICIES):
+        losses = rolling[change][:, column]
         low = losses[:, half:].mean(axis=0) <= losses[:, half - 1].mean() + RECOVERED
         again = [window for window in range(half) if low[window:].all()]
         when = f"after {(again[0] + 1) * tasks // WINDOWS:,} tasks" if again else f"not within {tasks // 2:,} tasks"
         before, last = mean_and_error(losses[:, half - 1]), mean_and_error(losses[:, -1])
-        found.append(f"{policy} {when} ({plus_minus(*before)} % before the change, {plus_minus(*last)} % at the end)")
-    return Claim(f"{change}: recovered to within {RECOVERED:g} % of the loss before", OURS, "; ".join(found))
+        shown = f"{plus_minus(*before)} % before the change, {plus_minus(*last)} % at the end"
+        evidence.append(f"{policy} {when} ({shown})")
+    return Claim(f"{change}: recovered to within {RECOVERED:g} % of the loss before", OURS, "; ".join(evidence))
 
 
 def words(scale: Scale, tasks: int) -> str:

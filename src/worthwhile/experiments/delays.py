@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from worthwhile.experiments.base import OURS, Claim, Outcome, Scale, plus_minus
-from worthwhile.experiments.comparing import Setting, default_claim, draw_losses, losses_on, settings_table
+from worthwhile.experiments.comparison import Setting, chosen, default_claim, draw_losses, losses_on, settings_table
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem, seven_kinds
 from worthwhile.random_problems import random_problem
@@ -46,23 +46,23 @@ def run(scale: Scale) -> Outcome:
 def shuffled(problem: Problem, seed: int) -> Problem:
     """The same problem with its options in another order: trained longer and longer, the first is often the best."""
     order = np.random.default_rng(seed).permutation(len(problem.options))
-    names = tuple(problem.options[place] for place in order)
+    names = tuple(problem.options[option] for option in order)
     return replace(problem, options=names, reward=problem.reward[:, order], cost=problem.cost[:, order])
 
 
-def of(settings: Sequence[Setting], world: str, order: str) -> list[Setting]:
-    """The settings of one panel; no delay belongs to both orders."""
-    here = [setting for setting in settings if setting.names["world"] == world]
+def of_order(settings: Sequence[Setting], world: str, order: str) -> list[Setting]:
+    """The settings of one panel, by delay; the one without a delay belongs to both orders."""
+    here = chosen(settings, world=world)
     return [setting for setting in here if setting.names["order"] == order or setting.names["delay"] == 0]
 
 
 def draw(settings: Sequence[Setting]) -> Any:
-    """A row of panels per world, a column per order; no delay has its place at 1."""
+    """A row of panels per world, a column per order; no delay is drawn at 1, because a logarithmic axis has no 0."""
     cells = [(world, order) for world in WORLDS for order in (FIXED, RANDOM)]
     drawn = {
         f"{world}: {order}": [
             setting._replace(names={**setting.names, "delay": max(1, setting.names["delay"])})
-            for setting in of(settings, world, order)
+            for setting in of_order(settings, world, order)
         ]
         for world, order in cells
     }
@@ -75,7 +75,7 @@ def draw(settings: Sequence[Setting]) -> Any:
 
 def delay_claim(settings: Sequence[Setting], world: str) -> Claim:
     """What the longest fixed delay adds to everybody's loss."""
-    here = of(settings, world, FIXED)
+    here = of_order(settings, world, FIXED)
     changes = [
         f"{policy} from {plus_minus(*here[0].mean(policy))} to {plus_minus(*here[-1].mean(policy))} %"
         for policy in POLICIES

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, plus_minus
+from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, plus_minus
 from worthwhile.experiments.changes import RECOVERED, rolling_losses, turned
-from worthwhile.experiments.comparing import last_losses, mean_and_error, plain_log, simulate_each
+from worthwhile.experiments.comparison import LOST, last_losses, mean_and_error, plain_log, simulate_each
 from worthwhile.experiments.figures import panels
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.random_problems import random_problem
@@ -19,7 +19,7 @@ TASKS, QUICK_TASKS = 100_000, 20_000
 PROBLEMS, QUICK_PROBLEMS = 30, 5
 PARTS = (100, 30, 10, 3, 1)  # half-lives, as parts of the run
 WINDOWS = 200  # of a run
-BEFORE = WINDOWS // 10  # windows before the change that tell what is normal
+BEFORE = WINDOWS // 10  # windows before the change, whose loss is the normal one
 NEVER = "never"  # fades
 WITHIN, AT_LEAST = 3.0, 5.0  # half-lives until the change is learned; times longer without fading
 
@@ -40,12 +40,12 @@ class Faded(NamedTuple):
 def run(scale: Scale) -> Outcome:
     """The same random problems with and without a change, for half-lives from a hundredth of the run to all of it."""
     tasks, problems = scale.pick(QUICK_TASKS, TASKS), scale.pick(QUICK_PROBLEMS, PROBLEMS)
-    found = measure(scale, tasks, problems)
+    measured = measure(scale, tasks, problems)
     return Outcome(
         words=words(tasks, problems),
-        data={"fading": trade_off(found), "fading-rolling": rolling_table(found, tasks)},
-        figures={"fading": draw(found, tasks)},
-        claims=[fading_claim(found), speed(found)],
+        data={"fading": trade_off(measured), "fading-rolling": rolling_table(measured, tasks)},
+        figures={"fading": draw(measured, tasks)},
+        claims=[fading_claim(measured), speed(measured)],
     )
 
 
@@ -59,8 +59,8 @@ def measure(scale: Scale, tasks: int, problems: int) -> list[Faded]:
     losses = last_losses(simulate_each(scale, steady, policies, tasks, marks=[]))
     rolling = rolling_losses(simulate_each(scale, changed, policies, tasks, marks=marks)).mean(axis=0)
     return [
-        Faded(half_life, losses[:, place], rolling[place], recovery(rolling[place], tasks))
-        for place, half_life in enumerate(half_lives)
+        Faded(half_life, steady_loss, rolling_loss, recovery(rolling_loss, tasks))
+        for half_life, steady_loss, rolling_loss in zip(half_lives, losses.T, rolling, strict=True)
     ]
 
 
@@ -71,66 +71,58 @@ def recovery(rolling: Floats, tasks: int) -> float:
     return float(again[0] + 1) * tasks / WINDOWS if len(again) else np.inf
 
 
-def trade_off(found: list[Faded]) -> Columns:
+def trade_off(measured: list[Faded]) -> Columns:
     """One row per half-life."""
-    losses = [mean_and_error(one.steady) for one in found]
-    return {
-        "half_life": [one.half_life for one in found],
-        "samples": [len(one.steady) for one in found],
-        "steady_loss_percent": [mean for mean, _ in losses],
-        "steady_loss_error": [error for _, error in losses],
-        "recovery_tasks": [one.recovery for one in found],
-    }
+    names = ("half_life", "samples", "steady_loss_percent", "steady_loss_error", "recovery_tasks")
+    rows = [(faded.half_life, len(faded.steady), *mean_and_error(faded.steady), faded.recovery) for faded in measured]
+    return by_column(names, rows)
 
 
-def rolling_table(found: list[Faded], tasks: int) -> Columns:
+def rolling_table(measured: list[Faded], tasks: int) -> Columns:
     """One row per half-life and window."""
     rows = [
-        (one.half_life, (window + 1) * tasks // WINDOWS, float(loss))
-        for one in found
-        for window, loss in enumerate(one.rolling)
+        (faded.half_life, (window + 1) * tasks // WINDOWS, float(loss))
+        for faded in measured
+        for window, loss in enumerate(faded.rolling)
     ]
-    return dict(zip(("half_life", "tasks", "loss_percent"), map(list, zip(*rows, strict=True)), strict=True))
+    return by_column(("half_life", "tasks", "loss_percent"), rows)
 
 
-def draw(found: list[Faded], tasks: int) -> Any:
+def draw(measured: list[Faded], tasks: int) -> Any:
     """The trade-off, and the loss after the change."""
     figure, (left, right) = panels(["the trade-off", "after the change"], "", "lost when nothing changes, %")
-    colours = {one.label: f"C{place}" for place, one in enumerate(found)}
-    for one in found:
-        mean, error = mean_and_error(one.steady)
-        place = one.recovery if np.isfinite(one.recovery) else tasks / 2
-        left.errorbar(place, mean, error, fmt="o", color=colours[one.label], capsize=3)
-        left.annotate(one.label, (place, mean), xytext=(6, 5), textcoords="offset points", fontsize=8.5)
-        ends = np.arange(1, WINDOWS // 2 + 1) * tasks / WINDOWS
-        right.plot(ends, one.rolling[WINDOWS // 2 :], color=colours[one.label], linewidth=1.4, label=one.label)
+    ends = np.arange(1, WINDOWS // 2 + 1) * tasks / WINDOWS
+    for number, faded in enumerate(measured):
+        mean, error = mean_and_error(faded.steady)
+        x, colour = faded.recovery if np.isfinite(faded.recovery) else tasks / 2, f"C{number}"
+        left.errorbar(x, mean, error, fmt="o", color=colour, capsize=3)
+        left.annotate(faded.label, (x, mean), xytext=(6, 5), textcoords="offset points", fontsize=8.5)
+        right.plot(ends, faded.rolling[WINDOWS // 2 :], color=colour, linewidth=1.4, label=faded.label)
     left.set_xlabel("tasks until the change is learned")
-    right.set_xlabel("tasks after the change")
-    right.set_ylabel("lost, % of the optimum")
-    for axes, which in ((left, "x"), (left, "y"), (right, "x"), (right, "y")):
-        plain_log(axes, which)
-    for axes in (left, right):
-        axes.xaxis.set_major_formatter("{x:,.0f}")
+    right.set(xlabel="tasks after the change", ylabel=LOST)
+    for panel in (left, right):
+        plain_log(panel)
+        panel.xaxis.set_major_formatter("{x:,.0f}")
     right.legend(title="half-life", frameon=False, fontsize=8.5)
     return figure
 
 
-def fading_claim(found: list[Faded]) -> Claim:
+def fading_claim(measured: list[Faded]) -> Claim:
     """What forgetting costs when nothing changes."""
-    words = [f"half-life {one.label} {plus_minus(*mean_and_error(one.steady))} %" for one in found]
+    words = [f"half-life {faded.label} {plus_minus(*mean_and_error(faded.steady))} %" for faded in measured]
     return Claim("Loss when nothing changes: fading makes it grow in proportion to the tasks", OURS, "; ".join(words))
 
 
-def speed(found: list[Faded]) -> Claim:
+def speed(measured: list[Faded]) -> Claim:
     """How soon a change half-way is learned."""
-    never = found[0].recovery
+    never = measured[0].recovery
     words = [f"never fading: {in_tasks(never)}"]
-    for one in found[1:]:
-        kept = one.recovery <= WITHIN * one.half_life
-        longer = never / one.recovery if np.isfinite(never) else np.inf
+    for faded in measured[1:]:
+        kept = faded.recovery <= WITHIN * faded.half_life
+        longer = never / faded.recovery if np.isfinite(never) else np.inf
         faster = f", {longer:.0f} times as fast" if longer >= AT_LEAST else ""
         limit = f"{'within' if kept else 'NOT within'} {WITHIN:g} half-lives"
-        words.append(f"half-life {one.label}: {in_tasks(one.recovery)}, {limit}{faster}")
+        words.append(f"half-life {faded.label}: {in_tasks(faded.recovery)}, {limit}{faster}")
     claim = f"A change half-way is learned (within {RECOVERED:g} % of the loss before) in {WITHIN:g} half-lives"
     return Claim(claim, OURS, "; ".join(words))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from worthwhile.experiments.base import Claim, Outcome, Scale, outperforms, plus_minus, tidy
-from worthwhile.experiments.figures import curve, name_lines, panels, reference
-from worthwhile.problem import Problem, seven_kinds, two_kinds
+from worthwhile.experiments.figures import name_lines, panels, ratio_curves
+from worthwhile.problem import Problem
 from worthwhile.simulation.results import Results
 from worthwhile.simulation.simulator import marks_of
 
@@ -37,31 +37,23 @@ def draw(results: Results) -> object:
     """Realised ratio with its spread, and expected ratio."""
     titles = ("realised, as in the paper", "expected: the same without the noise")
     figure, axes = panels(titles, "tasks", "cumulative reward / cost")
-    later = results.marks >= FIRST
-    for one, measure in zip(axes, ("ratio", "expected_ratio"), strict=True):
-        values = results.measure(measure)[:, :, later]
-        mean, spread = values.mean(axis=0), values.std(axis=0)
-        for place, policy in enumerate(results.policies):
-            banded = measure == "ratio" and policy in BANDED
-            band = (mean[place] - spread[place], mean[place] + spread[place]) if banded else None
-            curve(one, results.marks[later], mean[place], policy, band)
-        reference(one, results.marks[later], np.full(int(later.sum()), results.best.ratio), "optimum θ*")
-        one.set_xscale("log")
+    ratio_curves(axes[0], results, "ratio", FIRST, BANDED)
+    ratio_curves(axes[1], results, "expected_ratio", FIRST)
     low, high = axes[1].get_ylim()
     axes[0].set_ylim(low - 0.5 * (high - low), high + 0.5 * (high - low))
-    name_lines(figure, axes)
+    name_lines(figure)
     return figure
 
 
 def claim(results: Results, tasks: int) -> Claim:
     """DOL-RM outperforms the learning baselines: by its loss against the best of both readings of UCB and TS."""
-    place = int(np.searchsorted(results.marks, tasks))
-    losses = 100.0 * results.measure("loss")[:, :, place]
+    mark = int(np.searchsorted(results.marks, tasks))
+    losses = 100.0 * results.measure("loss")[:, :, mark]
     mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / np.sqrt(len(losses))
     rank = dict(zip(results.policies, zip(mean.tolist(), error.tolist(), strict=True), strict=True))
     ours, best = rank["dol-rm-anytime"], min(RIVALS, key=lambda rival: rank[rival][0])
     return Claim(
-        f"{results.problem.name}, {results.marks[place]:,} tasks: DOL-RM outperforms the learning baselines",
+        f"{results.problem.name}, {results.marks[mark]:,} tasks: DOL-RM outperforms the learning baselines",
         outperforms(losses, results.policies, "dol-rm-anytime", RIVALS),
         f"loses {plus_minus(*ours)} % of the optimum; the best baseline, {best}, {plus_minus(*rank[best])} %; "
         f"the default {plus_minus(*rank['ratio-imed'])} %",
@@ -77,18 +69,3 @@ def words(results: Results) -> str:
         f"{best.greedy_ratio:.6g}, so the whole headroom is {headroom:.2g} %. The paper does not say what its UCB and "
         "TS maximise: both readings, reward and ratio, are shown. Bands: ± one standard deviation over runs."
     )
-
-
-def run_a(scale: Scale) -> Outcome:
-    """Two kinds, p = 0.8."""
-    return run(scale, two_kinds(0.8), "a")
-
-
-def run_b(scale: Scale) -> Outcome:
-    """Two kinds, p = 0.6."""
-    return run(scale, two_kinds(0.6), "b")
-
-
-def run_c(scale: Scale) -> Outcome:
-    """Seven kinds."""
-    return run(scale, seven_kinds(), "c")

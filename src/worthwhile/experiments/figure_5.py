@@ -6,14 +6,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.base import Claim, Columns, Outcome, Scale, outperforms, plus_minus, tidy
-from worthwhile.experiments.comparing import fold
-from worthwhile.experiments.figures import curve, name_lines, panels, reference
-from worthwhile.experiments.normalising import normalised
+from worthwhile.experiments.base import Claim, Columns, Outcome, Scale, by_column, outperforms, plus_minus, tidy_each
+from worthwhile.experiments.figures import name_lines, panels, ratio_curves
+from worthwhile.experiments.normalisation import normalised
 from worthwhile.optimum import ratio_of, solve
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments.base import Environment
@@ -48,13 +46,14 @@ def table_in(folder: Path | None) -> Path | None:
 
 def replayed(path: Path, scale: Scale) -> Outcome:
     """All policies with every way to count costs."""
-    tasks, runs = scale.pick(QUICK_TASKS, TASKS), scale.pick(QUICK_RUNS, RUNS)
-    found = {name: scale.simulate(world, (OURS, *RIVALS, DEFAULT), tasks, runs) for name, world in worlds(path).items()}
+    tasks, runs, policies = scale.pick(QUICK_TASKS, TASKS), scale.pick(QUICK_RUNS, RUNS), (OURS, *RIVALS, DEFAULT)
+    by_costs = {costs: scale.simulate(world, policies, tasks, runs) for costs, world in worlds(path).items()}
+    curves = tidy_each("costs", by_costs, ("ratio", "expected_ratio", "loss", "regret"))
     return Outcome(
-        words=words(found, path),
-        data={"figure-5": curves(found), "figure-5-costs": costs_table(found)},
-        figures={"figure-5": draw(found)},
-        claims=[claim(name, results) for name, results in found.items()],
+        words=words(next(iter(by_costs.values())).problem, path),
+        data={"figure-5": curves, "figure-5-costs": costs_table(by_costs)},
+        figures={"figure-5": draw(by_costs)},
+        claims=[claim(costs, results) for costs, results in by_costs.items()],
     )
 
 
@@ -91,58 +90,40 @@ def rules(problem: Problem) -> dict[str, float]:
     return {"θ*": best.ratio, "greedy per kind": best.greedy_ratio, "always shortest": shortest}
 
 
-def curves(found: Mapping[str, Results]) -> Columns:
-    """One row per way to count costs, policy and mark."""
-    parts = {name: tidy(results, ("ratio", "expected_ratio", "loss", "regret")) for name, results in found.items()}
-    columns: dict[str, list[Any]] = {"costs": [name for name, part in parts.items() for _ in part["policy"]]}
-    for column in next(iter(parts.values())):
-        columns[column] = [value for part in parts.values() for value in part[column]]
-    return columns
-
-
-def costs_table(found: Mapping[str, Results]) -> Columns:
+def costs_table(by_costs: Mapping[str, Results]) -> Columns:
     """One row per way to count costs: the rules, the policies at the end, and the best option of every kind."""
-    rows: list[dict[str, Any]] = []
-    for name, results in found.items():
+    rows = []
+    for costs, results in by_costs.items():
         problem, best = results.problem, results.best.best.tolist()
-        options = {f"best {kind}": problem.options[one] for kind, one in zip(problem.kinds, best, strict=True)}
-        rows.append({"costs": name, **rules(problem), **results.mean("ratio"), **options})
-    return {column: [row[column] for row in rows] for column in rows[0]}
+        options = {f"best {kind}": problem.options[option] for kind, option in zip(problem.kinds, best, strict=True)}
+        rows.append({"costs": costs, **rules(problem), **results.mean("ratio"), **options})
+    return by_column(rows[0], (row.values() for row in rows))
 
 
-def draw(found: Mapping[str, Results]) -> object:
+def draw(by_costs: Mapping[str, Results]) -> object:
     """Realised ratio with its spread, as in the paper; a panel for every way to count costs."""
-    figure, axes = panels(list(found), "tasks", "cumulative reward / cost")
-    fold(figure, axes, 2)
-    for one, results in zip(axes, found.values(), strict=True):
-        later = results.marks >= FIRST
-        values = results.measure("ratio")[:, :, later]
-        mean, spread = values.mean(axis=0), values.std(axis=0)
-        for place, policy in enumerate(results.policies):
-            band = (mean[place] - spread[place], mean[place] + spread[place])
-            curve(one, results.marks[later], mean[place], policy, band)
-        reference(one, results.marks[later], np.full(int(later.sum()), results.best.ratio), "optimum θ*")
-        one.set_xscale("log")
-    name_lines(figure, axes[:2])
+    figure, axes = panels(list(by_costs), "tasks", "cumulative reward / cost", columns=2)
+    for panel, results in zip(axes, by_costs.values(), strict=True):
+        ratio_curves(panel, results, "ratio", FIRST, results.policies)
+    name_lines(figure)
     return figure
 
 
-def claim(name: str, results: Results) -> Claim:
+def claim(costs: str, results: Results) -> Claim:
     """DOL-RM against both baselines, by the share of the optimum that each loses."""
     mean, error = results.mean("loss"), results.error("loss")
     lost = {policy: plus_minus(100.0 * mean[policy], 100.0 * error[policy]) for policy in results.policies}
     others = ", ".join(f"{policy} {lost[policy]} %" for policy in (*RIVALS, DEFAULT))
     simple = ", ".join(f"{rule} {ratio:.4g}" for rule, ratio in rules(results.problem).items())
     return Claim(
-        f"{CLAIM} (replay, {name}, {results.marks[-1]:,} tasks)",
+        f"{CLAIM} (replay, {costs}, {results.marks[-1]:,} tasks)",
         outperforms(results.measure("loss")[:, :, -1], results.policies, OURS, RIVALS),
         f"loses {lost[OURS]} % of the optimum; {others}; {simple}",
     )
 
 
-def words(found: Mapping[str, Results], path: Path) -> str:
+def words(problem: Problem, path: Path) -> str:
     """What is replayed."""
-    problem = next(iter(found.values())).problem
     shares = ", ".join(f"{kind} {share:.2g}" for kind, share in zip(problem.kinds, problem.arrival, strict=True))
     return (
         f"A replay, not live training: every decision is answered from {path.name}{origin(path)}. Kinds arrive with "

@@ -6,29 +6,36 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from worthwhile.errors import MissingExtra
 from worthwhile.plots import FAINT, GRID, INK, REFERENCE, THICK, THIN, look_of
+from worthwhile.simulation.results import Results
 
-PANEL = (4.6, 3.6)  # inches
+PANEL, LEGEND = (4.6, 3.0), 0.6  # inches: width and height of a panel, height of the legend
 NAMES_PER_PANEL, MOST_NAMES = 3, 6  # in a row of the legend
 
 
-def panels(titles: Sequence[str], x: str, y: str) -> tuple[Any, list[Any]]:
-    """A figure with one panel per title, side by side, and the same labels on all axes."""
+def panels(
+    titles: Sequence[str], x: str, y: str, columns: int | None = None, size: tuple[float, float] = PANEL
+) -> tuple[Any, list[Any]]:
+    """A figure with one panel per title, in rows of so many (all side by side), and the same labels on all axes."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra("a figure", "plot") from None
-    figure = Figure(figsize=(PANEL[0] * len(titles), PANEL[1]), layout="constrained")
-    axes = list(figure.subplots(1, len(titles), squeeze=False)[0])
-    for one, title in zip(axes, titles, strict=True):
-        one.set_title(title, loc="left", fontsize=10, fontweight="bold", color=INK)
-        one.set_xlabel(x)
-        one.spines[["top", "right"]].set_visible(False)
-        one.grid(True, color=GRID, linewidth=0.7)
-        one.set_axisbelow(True)
-    axes[0].set_ylabel(y)
-    return figure, axes
+    columns = columns or len(titles)
+    rows = math.ceil(len(titles) / columns)
+    figure = Figure(figsize=(size[0] * columns, size[1] * rows + LEGEND), layout="constrained")
+    grid = figure.add_gridspec(rows, columns)
+    for number, title in enumerate(titles):
+        panel = figure.add_subplot(grid[number // columns, number % columns])
+        panel.set_title(title, loc="left", fontsize=10, fontweight="bold", color=INK)
+        panel.set(xlabel=x, ylabel=y if number % columns == 0 else "")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(True, color=GRID, linewidth=0.7)
+        panel.set_axisbelow(True)
+    return figure, figure.axes
 
 
 def curve(
@@ -46,12 +53,23 @@ def reference(axes: Any, x: Any, y: Any, label: str) -> None:
     axes.plot(x, y, color=FAINT, linestyle=REFERENCE.dashes, linewidth=THIN, label=label)
 
 
-def name_lines(figure: Any, axes: Sequence[Any]) -> None:
+def ratio_curves(panel: Any, results: Results, measure: str, first: int, banded: Sequence[str] = ()) -> None:
+    """Mean ratios over tasks from the first one on, bands of a standard deviation over runs, and the optimum."""
+    later = results.marks >= first
+    marks, values = results.marks[later], results.measure(measure)[:, :, later]
+    for policy, mean, spread in zip(results.policies, values.mean(axis=0), values.std(axis=0), strict=True):
+        curve(panel, marks, mean, policy, (mean - spread, mean + spread) if policy in banded else None)
+    reference(panel, marks, np.full(len(marks), results.best.ratio), "optimum θ*")
+    panel.set_xscale("log")
+
+
+def name_lines(figure: Any) -> None:
     """One legend for all panels, below them."""
-    found: dict[str, Any] = {}
-    for one in axes:
-        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    rows = math.ceil(len(found) / min(MOST_NAMES, NAMES_PER_PANEL * len(axes)))
-    columns = math.ceil(len(found) / rows)
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)
+    lines: dict[str, Any] = {}
+    for panel in figure.axes:
+        for line, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            lines.setdefault(label, line)
+    panels_side_by_side = figure.axes[0].get_gridspec().ncols
+    rows = math.ceil(len(lines) / min(MOST_NAMES, NAMES_PER_PANEL * panels_side_by_side))
+    columns = math.ceil(len(lines) / rows)
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)

@@ -41,8 +41,8 @@ def slope(tasks: Sequence[int], values: Floats) -> Floats:
     """Of log value on log tasks, by least squares; values are (…, tasks)."""
     steps = np.log(tasks)
     steps = steps - steps.mean()
-    found: Floats = np.log(values) @ steps / (steps @ steps)
-    return found
+    exponents: Floats = np.log(values) @ steps / (steps @ steps)
+    return exponents
 
 
 def resampled(sample: Floats, rng: np.random.Generator) -> Floats:
@@ -74,8 +74,8 @@ def regrets(name: str, results: Results) -> list[Regret]:
     tasks, runs = int(results.marks[-1]), len(results.runs)
     bound = theorem_bound(results.problem, tasks).regret
     rows = []
-    for place, policy in enumerate(results.policies):
-        reward, cost = (results.measure(sums)[:, place, -1] for sums in ("expected_reward", "expected_cost"))
+    for column, policy in enumerate(results.policies):
+        reward, cost = (results.measure(sums)[:, column, -1] for sums in ("expected_reward", "expected_cost"))
         sample = regret_sample(results, policy)
         pseudo = quotient(sample[:, 0] / tasks, np.ones(runs))
         direct = float(gap(results.best.ratio, reward, cost)), quotient(reward, cost)[1]
@@ -89,8 +89,8 @@ def regret_sample(results: Results, policy: str) -> Floats:
     The quotient of their means is R(T), because E[θ*·ΣC − ΣR] is the mean pseudo-regret; but it is free of the chance
     in arrivals, which hides a gap near 0.
     """
-    place = results.policies.index(policy)
-    regret, cost = (results.measure(sums)[:, place, -1] for sums in ("regret", "expected_cost"))
+    column = results.policies.index(policy)
+    regret, cost = (results.measure(sums)[:, column, -1] for sums in ("regret", "expected_cost"))
     return np.stack([results.marks[-1] * regret, cost], axis=-1)
 
 

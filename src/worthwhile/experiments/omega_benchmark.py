@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, plus_minus
-from worthwhile.experiments.comparing import (
+from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, plus_minus
+from worthwhile.experiments.comparison import (
+    LOST,
     Setting,
     default_claim,
-    fold,
+    draw_learning,
     last_losses,
+    losses_of,
     mean_and_error,
     plain_log,
     settings_table,
     simulate_each,
 )
-from worthwhile.experiments.figures import curve, name_lines, panels
+from worthwhile.experiments.figures import panels
 from worthwhile.plots import look_of
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Noise, Problem
@@ -34,7 +36,7 @@ OPTIONS = (10, 50)
 NOISES = ("bernoulli", "generalised-bernoulli", "beta")
 LEAST_COST = 0.01  # mean costs U(0.01, 1), mean rewards U(0, 1)
 FIRST = 100  # the curves begin here
-RANGE = "reward_max=1,cost_max=1"  # what these are told: observations lie between 0 and 1
+RANGE = "reward_max=1,cost_max=1"  # for policies that must know it: observations lie between 0 and 1
 POLICIES = {
     "dol-rm": "dol-rm",
     "dol-rm-anytime": "dol-rm-anytime",
@@ -47,26 +49,29 @@ POLICIES = {
     "b-greedy": "b-greedy",
     DEFAULT: DEFAULT,
 }
+Simulated = dict[tuple[str, int], Sequence[Results]]  # by family and number of options, a result per problem
 
 
 def run(scale: Scale) -> Outcome:
     """Random problems of every family and size."""
     tasks, problems = scale.pick(QUICK_TASKS, TASKS), scale.pick(QUICK_PROBLEMS, PROBLEMS)
-    cells = [(noise, options) for noise in NOISES for options in OPTIONS]
-    found = {
-        (noise, options): simulate_each(
-            scale, [world(noise, options, scale.seed + number) for number in range(problems)], POLICIES, tasks
-        )
-        for noise, options in cells
-    }
+    simulated: Simulated = {}
+    for noise in NOISES:
+        for options in OPTIONS:
+            worlds = [world(noise, options, scale.seed + number) for number in range(problems)]
+            simulated[noise, options] = simulate_each(scale, worlds, POLICIES, tasks)
     settings = [
-        Setting({"family": noise, "options": options}, tuple(POLICIES), last_losses(found[noise, options]))
-        for noise, options in cells
+        Setting({"family": noise, "options": options}, tuple(POLICIES), last_losses(simulations))
+        for (noise, options), simulations in simulated.items()
     ]
+    learning = {f"{noise}, K = {options}": simulations for (noise, options), simulations in simulated.items()}
     return Outcome(
         words=words(tasks, problems),
-        data={"omega-benchmark": settings_table(settings), "omega-benchmark-curves": curves(found)},
-        figures={"omega-benchmark": draw_ends(settings), "omega-benchmark-curves": draw_curves(found)},
+        data={"omega-benchmark": settings_table(settings), "omega-benchmark-curves": curves(simulated)},
+        figures={
+            "omega-benchmark": draw_ends(settings),
+            "omega-benchmark-curves": draw_learning(learning, FIRST, len(OPTIONS)),
+        },
         claims=[*(order(setting) for setting in settings), default_claim(settings, "ω-UCB's benchmark")],
     )
 
@@ -96,50 +101,29 @@ def beta_scatter(means: Floats) -> Scatter:
     return Scatter(BETA, means, means * (1.0 - means), np.arange(means.size).reshape(means.shape), quantiles)
 
 
-def percents(results: Sequence[Results]) -> Floats:
-    """(problems, policies, marks): loss in %."""
-    return 100.0 * np.concatenate([one.measure("loss") for one in results])
-
-
-def curves(found: Mapping[tuple[str, int], Sequence[Results]]) -> Columns:
+def curves(simulated: Simulated) -> Columns:
     """Loss over tasks: one row per family, size, policy and mark."""
     rows = [
-        (noise, options, policy, int(tasks), len(results), *mean_and_error(losses[:, place, mark]))
-        for (noise, options), results in found.items()
-        for losses in [percents(results)]
-        for place, policy in enumerate(POLICIES)
-        for mark, tasks in enumerate(results[0].marks)
+        (noise, options, policy, int(tasks), len(simulations), *mean_and_error(losses[:, column, mark]))
+        for (noise, options), simulations in simulated.items()
+        for losses in [losses_of(simulations)]
+        for column, policy in enumerate(POLICIES)
+        for mark, tasks in enumerate(simulations[0].marks)
     ]
     names = ("family", "options", "policy", "tasks", "samples", "loss_percent", "loss_error")
-    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-
-
-def draw_curves(found: Mapping[tuple[str, int], Sequence[Results]]) -> Any:
-    """Loss over tasks, a row per family, a column per size."""
-    figure, axes = panels([f"{noise}, K = {options}" for noise, options in found], "tasks", "lost, % of the optimum")
-    fold(figure, axes, len(OPTIONS))
-    for one, results in zip(axes, found.values(), strict=True):
-        marks, mean = results[0].marks, percents(results).mean(axis=0)
-        for place, policy in enumerate(POLICIES):
-            curve(one, marks[marks >= FIRST], mean[place, marks >= FIRST], policy)
-        plain_log(one, "x")
-        plain_log(one, "y")
-        one.xaxis.set_major_formatter("{x:,.0f}")
-    name_lines(figure, axes[: len(OPTIONS)])
-    return figure
+    return by_column(names, rows)
 
 
 def draw_ends(settings: Sequence[Setting]) -> Any:
     """Loss at the end with its standard error, a row of dots per policy."""
     titles = [f"{setting.names['family']}, K = {setting.names['options']}" for setting in settings]
-    figure, axes = panels(titles, "lost, % of the optimum", "")
-    fold(figure, axes, len(OPTIONS))
-    for one, setting in zip(axes, settings, strict=True):
-        for place, policy in enumerate(reversed(POLICIES)):
+    figure, axes = panels(titles, LOST, "", len(OPTIONS))
+    for panel, setting in zip(axes, settings, strict=True):
+        for row, policy in enumerate(reversed(POLICIES)):
             mean, error = setting.mean(policy)
-            one.errorbar(mean, place, xerr=error, color=look_of(policy).colour, marker="o", markersize=5, capsize=3)
-        one.set_yticks(range(len(POLICIES)), list(reversed(POLICIES)), fontsize=8.5)
-        plain_log(one, "x")
+            panel.errorbar(mean, row, xerr=error, color=look_of(policy).colour, marker="o", markersize=5, capsize=3)
+        panel.set_yticks(range(len(POLICIES)), list(reversed(POLICIES)), fontsize=8.5)
+        plain_log(panel, "x")
     return figure
 
 

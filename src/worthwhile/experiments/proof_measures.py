@@ -27,11 +27,11 @@ ORDERS = {
 
 def sample_of(results: Results, policy: str) -> Floats:
     """(runs, columns): Σ(r̂−r), Σ(c−č), Σr, Σc, Σč and pseudo-regret of a run, then (θ−θ*)² at `times`."""
-    place = results.policies.index(policy)
+    column = results.policies.index(policy)
     names = ("expected_reward", "expected_cost", "estimated_reward", "estimated_cost", "regret")
-    reward, cost, reward_estimate, cost_estimate, regret = (results.measure(name)[:, place, -1] for name in names)
+    reward, cost, reward_estimate, cost_estimate, regret = (results.measure(name)[:, column, -1] for name in names)
     sums = np.stack([reward_estimate - reward, cost - cost_estimate, reward, cost, cost_estimate, regret], axis=-1)
-    return np.concatenate([sums, (ratios(results, policy) - results.best.ratio) ** 2], axis=-1)
+    return np.concatenate([sums, (prices(results, policy) - results.best.ratio) ** 2], axis=-1)
 
 
 def times(results: Results) -> Floats:
@@ -39,7 +39,7 @@ def times(results: Results) -> Floats:
     return np.concatenate([[0.0], results.marks])
 
 
-def ratios(results: Results, policy: str) -> Floats:
+def prices(results: Results, policy: str) -> Floats:
     """(runs, times): θ, which starts at θ_min."""
     price = results.measure("price")[:, results.policies.index(policy)]
     return np.concatenate([np.full((len(price), 1), bounds_of(results.problem).price_min), price], axis=-1)
@@ -59,43 +59,27 @@ def integral(at: Floats, values: Floats) -> Floats:
 def statistics(results: Results) -> dict[str, Statistic]:
     """What the lemmas bound, from means over runs of a sample's columns."""
     best, at = results.best.ratio, times(results)
-
-    def gap(mean: Floats) -> Floats:  # |θ* − Σr/Σc|, with E[θ*·Σc − Σr] = pseudo-regret
-        return mean[..., REGRET] / mean[..., COST]
-
-    def epsilon(mean: Floats) -> Floats:  # |Σr̂/Σč − Σr/Σč|
-        return np.abs(mean[..., REWARD_EXCESS]) / mean[..., COST_ESTIMATE]
-
-    def kappa(mean: Floats) -> Floats:  # |Σr/Σč − Σr/Σc|
-        return mean[..., REWARD] / mean[..., COST] * np.abs(mean[..., COST_EXCESS]) / mean[..., COST_ESTIMATE]
-
-    def learning_error(mean: Floats) -> Floats:  # |Σr̂/Σč − Σr/Σc|
-        cost_part = mean[..., REWARD] / mean[..., COST] * mean[..., COST_EXCESS]
-        return np.abs(mean[..., REWARD_EXCESS] + cost_part) / mean[..., COST_ESTIMATE]
-
-    def robbins_monro_gap(mean: Floats) -> Floats:  # |θ* − Σr̂/Σč|, by the same
-        excess = mean[..., REWARD_EXCESS] + best * mean[..., COST_EXCESS] - mean[..., REGRET]
-        return np.abs(excess) / mean[..., COST_ESTIMATE]
-
-    def distance_sum(mean: Floats) -> Floats:  # Σ√E(θ−θ*)²
-        return integral(at, np.sqrt(mean[..., SUMS:]))
-
-    def lyapunov_sum(mean: Floats) -> Floats:  # Σ E V, V = ½(θ−θ*)²
-        return integral(at, 0.5 * mean[..., SUMS:])
-
-    def last_distance(mean: Floats) -> Floats:  # √E(θ−θ*)² after the last task
-        return np.sqrt(mean[..., -1])
-
     return {
-        "gap": gap,
-        "epsilon": epsilon,
-        "kappa": kappa,
-        "learning_error": learning_error,
-        "robbins_monro_gap": robbins_monro_gap,
-        "distance_sum": distance_sum,
-        "lyapunov_sum": lyapunov_sum,
-        "last_distance": last_distance,
+        "gap": lambda mean: mean[..., REGRET] / mean[..., COST],  # |θ* − Σr/Σc|, with E[θ*·Σc − Σr] = pseudo-regret
+        "epsilon": lambda mean: np.abs(mean[..., REWARD_EXCESS]) / mean[..., COST_ESTIMATE],  # |Σr̂/Σč − Σr/Σč|
+        "kappa": lambda mean: np.abs(cost_part(mean)) / mean[..., COST_ESTIMATE],  # |Σr/Σč − Σr/Σc|
+        "learning_error": lambda mean: (  # |Σr̂/Σč − Σr/Σc|
+            np.abs(mean[..., REWARD_EXCESS] + cost_part(mean)) / mean[..., COST_ESTIMATE]
+        ),
+        "robbins_monro_gap": lambda mean: (  # |θ* − Σr̂/Σč|, with pseudo-regret as above
+            np.abs(mean[..., REWARD_EXCESS] + best * mean[..., COST_EXCESS] - mean[..., REGRET])
+            / mean[..., COST_ESTIMATE]
+        ),
+        "distance_sum": lambda mean: integral(at, np.sqrt(mean[..., SUMS:])),  # Σ√E(θ−θ*)²
+        "lyapunov_sum": lambda mean: integral(at, 0.5 * mean[..., SUMS:]),  # Σ E V, V = ½(θ−θ*)²
+        "last_distance": lambda mean: np.sqrt(mean[..., -1]),  # √E(θ−θ*)² after the last task
     }
+
+
+def cost_part(mean: Floats) -> Floats:
+    """Σr/Σc·Σ(c−č): how much of the learning error costs make."""
+    part: Floats = mean[..., REWARD] / mean[..., COST] * mean[..., COST_EXCESS]
+    return part
 
 
 def bounds(problem: Problem, tasks: int) -> dict[str, float]:
@@ -129,5 +113,46 @@ def terms(results: Results, policy: str, seed: int) -> list[Term]:
     sample, tasks = sample_of(results, policy), int(results.marks[-1])
     mean, again = sample.mean(axis=0), resampled(sample, np.random.default_rng(seed))
     measured, limits = statistics(results), bounds(results.problem, tasks)
-    found = {name: (float(measured[name](mean)), float(measured[name](again).std(ddof=1))) for name in ORDERS}
-    return [Term(policy, tasks, len(sample), name, *value, limits[name]) for name, value in found.items()]
+    values = {name: (float(measured[name](mean)), float(measured[name](again).std(ddof=1))) for name in ORDERS}
+    return [Term(policy, tasks, len(sample), name, *value, limits[name]) for name, value in values.items()]
+
+
+def drift_constant(problem: Problem) -> float:
+    """b ≥ ½E(r̂ − θč)²."""
+    r_min, r_max, c_min, c_max, price_min, price_max = bounds_of(problem)
+    return 0.5 * max(r_max - price_min * c_min, price_max * c_max - r_min) ** 2
+
+
+def optimism(results: Results, policy: str) -> Floats:
+    """(times,): E Σ(r̂−r) + θ*·Σ(c−č) so far."""
+    column = results.policies.index(policy)
+    reward, cost, reward_estimate, cost_estimate = (
+        results.measure(name)[:, column].mean(axis=0)
+        for name in ("expected_reward", "expected_cost", "estimated_reward", "estimated_cost")
+    )
+    return np.concatenate([[0.0], reward_estimate - reward + results.best.ratio * (cost - cost_estimate)])
+
+
+def drift_table(results: Results) -> dict[str, list[float]]:
+    """V at the marks of dol-rm; its drift from mark to mark, and the lemma's bound on both.
+
+    The bound on V is the lemma's inequality, started from V_1 and carried on from mark to mark.
+    """
+    low, high = bounds_of(results.problem)[4:]
+    at, c_min, b = times(results), bounds_of(results.problem).cost_min, drift_constant(results.problem)
+    step = 1.0 / (c_min * math.sqrt(results.marks[-1]))  # η
+    squares = 0.5 * ((prices(results, "dol-rm") - results.best.ratio) ** 2).mean(axis=0)
+    gained, length = np.diff(optimism(results, "dol-rm")), np.diff(at)
+    pushed = length * step**2 * b + step * (high - low) * gained  # what the lemma adds between two marks
+    pulled = c_min * step * length * (squares[1:] + squares[:-1])  # … and takes away
+    limit = [squares[0]]
+    for push, tasks in zip(pushed / length, length, strict=True):
+        kept = (1.0 - 2.0 * c_min * step) ** tasks
+        limit.append(kept * limit[-1] + push * (1.0 - kept) / (2.0 * c_min * step))
+    return {
+        "tasks": at.tolist(),
+        "lyapunov": squares.tolist(),
+        "lyapunov_bound": [float(value) for value in limit],
+        "drift": [0.0, *np.diff(squares).tolist()],
+        "drift_bound": [0.0, *(pushed - pulled).tolist()],
+    }

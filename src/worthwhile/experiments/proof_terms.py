@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.base import Columns, Outcome, Scale
+from worthwhile.experiments.base import (
+    NOT_REPRODUCED,
+    REPRODUCED,
+    Claim,
+    Columns,
+    Outcome,
+    Scale,
+    by_column,
+    plus_minus,
+)
+from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.experiments.growth import Power, fitted_power
-from worthwhile.experiments.lyapunov import drift_table
-from worthwhile.experiments.proof_claims import convergence, lemma, lemma_3, lemma_4
-from worthwhile.experiments.proof_figures import draw_drift, draw_errors, draw_price
 from worthwhile.experiments.proof_measures import (
     ORDERS,
     Term,
+    drift_table,
     mean_and_spread,
-    ratios,
+    prices,
     sample_of,
     statistics,
     terms,
     times,
 )
 from worthwhile.experiments.theorem import COVERED, FIT_FROM, PROBLEMS, TASKS
+from worthwhile.optimum import bounds_of
 from worthwhile.simulation.results import Results
 
 DRAWN_TASKS, MOST_RUNS = 40_000_000, 400
@@ -31,6 +41,8 @@ OTHER = "seven kinds"  # θ is shown here too
 POLICIES = ("dol-rm", "dol-rm-anytime", "sample-rm")
 STEPS = POLICIES[:2]  # the theorem's, and beside it that of the paper's figures, which has no proof
 EVERY_TASK, MARKS_PER_DECADE = 30, 20  # marks: all of the first tasks, then so many per decade
+POWERS = {-0.5: "$T^{-1/2}$", -0.25: "$T^{-1/4}$", 0.5: "$T^{1/2}$", 0.75: "$T^{3/4}$"}
+PARTS = {"epsilon": "dol-rm: ε(T), of rewards", "kappa": "dol-rm: κ(T), of costs"}
 
 
 def run(scale: Scale) -> Outcome:
@@ -45,7 +57,7 @@ def run(scale: Scale) -> Outcome:
     return Outcome(
         words=words(rows),
         data={
-            "proof-terms": dict(zip(Term._fields, zip(*rows, strict=True), strict=True)),
+            "proof-terms": by_column(Term._fields, rows),
             "proof-powers": power_table(powers, settling),
             "proof-drift": drift,
             "proof-price": price_table(longest),
@@ -87,7 +99,7 @@ def power_table(powers: Mapping[str, Power], settling: Mapping[str, Power]) -> C
     rows = [("dol-rm", name, *power, ORDERS[name]) for name, power in powers.items()]
     more = [(policy, "last_distance", *power, math.nan) for policy, power in settling.items()]
     names = ("policy", "quantity", "exponent", "exponent_error", "exponent_of_the_paper")
-    return dict(zip(names, zip(*rows, *more, strict=True), strict=True))
+    return by_column(names, [*rows, *more])
 
 
 def price_table(longest: Mapping[str, Results]) -> Columns:
@@ -96,21 +108,141 @@ def price_table(longest: Mapping[str, Results]) -> Columns:
         (problem, policy, int(task), float(mean), float(spread), results.best.ratio)
         for problem, results in longest.items()
         for policy in POLICIES
-        for task, mean, spread in zip(times(results), *mean_and_spread(ratios(results, policy)), strict=True)
+        for task, mean, spread in zip(times(results), *mean_and_spread(prices(results, policy)), strict=True)
     ]
     names = ("problem", "policy", "tasks", "price", "price_spread", "best_ratio")
-    return dict(zip(names, zip(*rows, strict=True), strict=True))
+    return by_column(names, rows)
+
+
+def draw_errors(rows: Sequence[Term]) -> Any:
+    """Learning error with its two parts, Robbins–Monro gap."""
+    titles = ("double-optimistic learning error", "Robbins–Monro gap")
+    figure, axes = panels(titles, "T, tasks", "error of the ratio")
+    draw_quantity(axes[0], rows, "learning_error")
+    draw_quantity(axes[1], rows, "robbins_monro_gap")
+    for quantity, name in PARTS.items():
+        tasks, value, _, _ = columns_of(rows, "dol-rm", quantity)
+        curve(axes[0], tasks, value, f"its part {quantity}", label=name)
+    name_lines(figure)
+    return figure
+
+
+def draw_drift(rows: Sequence[Term], drift: Columns) -> Any:
+    """The sum of distances over T, V over the tasks of the longest runs."""
+    last = int(drift["tasks"][-1])
+    figure, axes = panels(("Σ √E(θ − θ*)²", f"V = ½ E(θ − θ*)² over {last:,} tasks"), "T, tasks", "sum over tasks")
+    draw_quantity(axes[0], rows, "distance_sum")
+    after = slice(1, None)  # a logarithmic axis has no 0
+    curve(axes[1], drift["tasks"][after], drift["lyapunov"][after], "dol-rm")
+    reference(axes[1], drift["tasks"][after], drift["lyapunov_bound"][after], "bound for dol-rm")
+    axes[1].set(xscale="log", yscale="log", xlabel="tasks", ylabel="V")
+    name_lines(figure)
+    return figure
+
+
+def draw_price(longest: Mapping[str, Results]) -> Any:
+    """Mean and spread of θ over runs."""
+    figure, axes = panels(list(longest), "tasks", "price θ")
+    for panel, results in zip(axes, longest.values(), strict=True):
+        at = times(results)[1:]
+        for policy in results.policies:
+            mean, spread = mean_and_spread(prices(results, policy)[:, 1:])
+            curve(panel, at, mean, policy, (mean - spread, mean + spread))
+        reference(panel, at, np.full(len(at), results.best.ratio), "optimum θ*")
+        panel.set_xscale("log")
+    name_lines(figure)
+    return figure
+
+
+def draw_quantity(panel: Any, rows: Sequence[Term], quantity: str) -> None:
+    """Both steps' measurements, the explicit bound, and a line of the paper's order above the measurements."""
+    for policy in ("dol-rm", "dol-rm-anytime"):
+        tasks, value, error, bound = columns_of(rows, policy, quantity)
+        curve(panel, tasks, value, policy, (np.maximum(value - 2.0 * error, 0.01 * value), value + 2.0 * error))
+        if policy == "dol-rm":
+            order, name = ORDERS[quantity], POWERS[ORDERS[quantity]]
+            reference(panel, tasks, bound, "bound for dol-rm")
+            guide = 2.0 * value[0] * (tasks / tasks[0]) ** order
+            reference(panel, tasks, guide, "_order")
+            panel.annotate(f" {name}", (tasks[-1], guide[-1]), fontsize=9, va="center", annotation_clip=False)
+    panel.set(xscale="log", yscale="log")
+
+
+def columns_of(rows: Sequence[Term], policy: str, quantity: str) -> list[Any]:
+    """Tasks, values, errors and bounds of one quantity."""
+    chosen = [row for row in rows if (row.policy, row.quantity) == (policy, quantity)]
+    return [np.array([getattr(row, name) for row in chosen], float) for name in ("tasks", "value", "error", "bound")]
+
+
+def lemma(number: int, claim: str, quantity: str, rows: Sequence[Term], powers: Mapping[str, Power]) -> Claim:
+    """An order and an explicit bound."""
+    chosen = [row for row in rows if (row.policy, row.quantity) == ("dol-rm", quantity)]
+    margin = min(row.bound / (row.value + 2.0 * row.error) for row in chosen)
+    power, last = powers[quantity], chosen[-1]
+    return Claim(
+        f"Lemma {number}: {claim}",
+        REPRODUCED if power.at_most(ORDERS[quantity]) and margin > 1.0 else NOT_REPRODUCED,
+        f"goes as T^({power}) from T = {FIT_FROM:,} on, {plus_minus(last.value, last.error)} at T = {last.tasks:,}; "
+        f"the explicit bound is at least {margin:.3g} times the measurement",
+    )
+
+
+def lemma_3(rows: Sequence[Term]) -> Claim:
+    """The Robbins–Monro gap, bounded by what is measured and not by constants."""
+    b = bounds_of(PROBLEMS[COVERED])
+    value = {(row.tasks, row.quantity): row.value for row in rows if row.policy == "dol-rm"}
+    ends = sorted({row.tasks for row in rows})
+    limits = [
+        max(value[end, "learning_error"], (b.cost_max - b.cost_min) / (end * b.cost_min) * value[end, "distance_sum"])
+        for end in ends
+    ]
+    shares = [value[end, "robbins_monro_gap"] / limit for end, limit in zip(ends, limits, strict=True)]
+    return Claim(
+        "Lemma 3: the Robbins–Monro gap is at most the learning error or the mean distance of θ from θ*",
+        REPRODUCED if max(shares) <= 1.0 else NOT_REPRODUCED,
+        f"it is between {100 * min(shares):.2g} and {100 * max(shares):.2g} % of the larger of the two, for T from "
+        f"{ends[0]:,} to {ends[-1]:,}",
+    )
+
+
+def lemma_4(drift: Columns) -> Claim:
+    """The drift from mark to mark, with the measured V and the measured optimism on the right side."""
+    left, right = np.array(drift["drift"][1:]), np.array(drift["drift_bound"][1:])
+    holds, margin = int((left <= right).sum()), np.array(drift["lyapunov_bound"]) / np.array(drift["lyapunov"])
+    return Claim(
+        "Lemma 4: the Lyapunov drift is at most −2 c_min η E V + η² b + θ_gap η E[optimism]",
+        REPRODUCED if holds == len(left) else NOT_REPRODUCED,
+        f"holds between {holds} of {len(left)} pairs of marks; carried on from mark to mark it bounds E V by "
+        f"{margin[-1]:.2g} times what is measured after {drift['tasks'][-1]:,.0f} tasks",
+    )
+
+
+def convergence(longest: Mapping[str, Results], settling: Mapping[str, Power]) -> Claim:
+    """The distance of θ from θ* after the last task shrinks as T grows; where θ ends in the longest runs."""
+    powers = ", ".join(f"{policy} T^({power})" for policy, power in settling.items())
+    parts = []
+    for problem, results in longest.items():
+        ends = []
+        for policy in results.policies:
+            mean, spread = (float(values[-1]) for values in mean_and_spread(prices(results, policy)))
+            ends.append(f"{policy} {mean:.4g} (spread {spread:.2g})")
+        parts.append(f"{problem}: θ* = {results.best.ratio:.4g}, after {results.marks[-1]:,} tasks {', '.join(ends)}")
+    return Claim(
+        "θ converges to θ*",
+        REPRODUCED if all(power.exponent + 2.0 * power.error < 0.0 for power in settling.values()) else NOT_REPRODUCED,
+        f"√E(θ − θ*)² after T tasks on {COVERED}: {powers}; {'; '.join(parts)}",
+    )
 
 
 def words(rows: Sequence[Term]) -> str:
     """What is measured where."""
     end = rows[-1].tasks
-    found = {row.quantity: f"{row.value:.2g}" for row in rows if row.tasks == end and row.policy == "dol-rm"}
+    value = {row.quantity: f"{row.value:.2g}" for row in rows if row.tasks == end and row.policy == "dol-rm"}
     return (
         "The proof splits Gap(T) into the double-optimistic learning error |Σr̂/Σč − Σr/Σc| ≤ ε(T) + κ(T) and the "
-        f"Robbins–Monro gap |θ* − Σr̂/Σč|. At T = {end:,} the first is {found['learning_error']} (ε = "
-        f"{found['epsilon']} from rewards, κ = {found['kappa']} from costs) and the second "
-        f"{found['robbins_monro_gap']}; the gap itself is {found['gap']}, because optimism raises Σr̂/Σč above both "
+        f"Robbins–Monro gap |θ* − Σr̂/Σč|. At T = {end:,} the first is {value['learning_error']} (ε = "
+        f"{value['epsilon']} from rewards, κ = {value['kappa']} from costs) and the second "
+        f"{value['robbins_monro_gap']}; the gap itself is {value['gap']}, because optimism raises Σr̂/Σč above both "
         f"ends and the two errors nearly cancel. Measured on {COVERED}, which the proof covers. Sums over θ are "
         f"integrals between marks: every task up to {EVERY_TASK}, then {MARKS_PER_DECADE} per decade. Bands around θ: "
         "± one standard deviation over runs."

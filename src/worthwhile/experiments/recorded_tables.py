@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, tidy
-from worthwhile.experiments.comparing import Setting, default_claim, fold, last_losses, plain_log, settings_table
-from worthwhile.experiments.figures import curve, name_lines, panels
+from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, tidy_each
+from worthwhile.experiments.comparison import Setting, default_claim, draw_learning, last_losses, settings_table
 from worthwhile.optimum import Optimum, solve
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.simulation.environments.base import Environment
@@ -36,16 +32,20 @@ def run(scale: Scale) -> Outcome:
     worlds = {name: replay(table) for name, table in tables.items()}
     best = {name: solve(world.problem) for name, world in worlds.items()}
     learned = {name: learn(scale, world) for name, world in worlds.items()}
-    settings = [Setting({"table": name}, POLICIES, last_losses(results)) for name, results in learned.items()]
+    settings = [Setting({"table": name}, POLICIES, last_losses([results])) for name, results in learned.items()]
+    learning = {name: [results] for name, results in learned.items()}
     return Outcome(
         words=words(learned, best),
         data={
             "headroom": headroom_table(tables, worlds, best),
             "recorded-tables": settings_table(settings),
-            "recorded-tables-curves": curves(learned),
+            "recorded-tables-curves": tidy_each("table", learned, ("loss",)),
         },
-        figures={"recorded-tables": draw(learned)},
-        claims=[*(headroom(name, one) for name, one in best.items()), default_claim(settings, "Recorded tables")],
+        figures={"recorded-tables": draw_learning(learning, FIRST, min(2, len(learned)))},
+        claims=[
+            *(headroom(name, optimum) for name, optimum in best.items()),
+            default_claim(settings, "Recorded tables"),
+        ],
     )
 
 
@@ -77,40 +77,15 @@ def headroom_table(
             "kinds": len(tables[name].kinds),
             "most_options": int(worlds[name].problem.offered.sum(axis=1).max()),
             "crossed": tables[name].crossed,
-            "best_ratio": one.ratio,
-            "greedy_ratio": one.greedy_ratio,
-            "single_ratio": one.single_ratio,
-            "cheapest_ratio": one.cheapest_ratio,
-            "degenerate": one.degenerate,
+            "best_ratio": optimum.ratio,
+            "greedy_ratio": optimum.greedy_ratio,
+            "single_ratio": optimum.single_ratio,
+            "cheapest_ratio": optimum.cheapest_ratio,
+            "degenerate": optimum.degenerate,
         }
-        for name, one in best.items()
+        for name, optimum in best.items()
     ]
-    return {name: [row[name] for row in rows] for name in rows[0]}
-
-
-def curves(learned: Mapping[str, Results]) -> Columns:
-    """Loss over tasks: one row per table, policy and mark."""
-    parts = {name: tidy(results, ("loss",)) for name, results in learned.items()}
-    columns: dict[str, list[Any]] = {"table": [name for name, part in parts.items() for _ in part["policy"]]}
-    for column in next(iter(parts.values())):
-        columns[column] = [value for part in parts.values() for value in part[column]]
-    return columns
-
-
-def draw(learned: Mapping[str, Results]) -> Any:
-    """Loss over tasks, a panel per table."""
-    columns = min(2, len(learned))
-    figure, axes = panels(list(learned), "tasks", "lost, % of the optimum")
-    fold(figure, axes, columns)
-    for one, results in zip(axes, learned.values(), strict=True):
-        later, mean = results.marks >= FIRST, 100.0 * results.measure("loss").mean(axis=0)
-        for place, policy in enumerate(POLICIES):
-            curve(one, results.marks[later], mean[place, later], policy)
-        plain_log(one, "x")
-        plain_log(one, "y")
-        one.xaxis.set_major_formatter("{x:,.0f}")
-    name_lines(figure, axes[:columns])
-    return figure
+    return by_column(rows[0], (row.values() for row in rows))
 
 
 def headroom(name: str, best: Optimum) -> Claim:
@@ -128,9 +103,9 @@ def headroom(name: str, best: Optimum) -> Claim:
 
 def words(learned: Mapping[str, Results], best: Mapping[str, Optimum]) -> str:
     """What is replayed, and which tables mean little."""
-    fewest, most = (int(pick([results.marks[-1] for results in learned.values()])) for pick in (np.min, np.max))
+    fewest, most = (int(pick(results.marks[-1] for results in learned.values())) for pick in (min, max))
     tasks = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
-    degenerate = [name for name, one in best.items() if one.degenerate]
+    degenerate = [name for name, optimum in best.items() if optimum.degenerate]
     note = f" Degenerate, the cheapest option being best for every kind: {', '.join(degenerate)}." if degenerate else ""
     return (
         f"{len(learned)} recorded tables in replay, {tasks} tasks, {len(next(iter(learned.values())).runs)} runs: "

@@ -32,32 +32,23 @@ class Record(NamedTuple):
     provenance: Mapping[str, Any]
 
 
-def keep(experiment: Experiment, scale: Scale, outcome: Outcome, folder: Path) -> Record:
-    """Write all files of an experiment, its record last, and remove what an earlier run of it left behind."""
-    about = about_run(experiment, scale)
+def keep(experiment: Experiment, scale: Scale, outcome: Outcome, folder: Path, failure: str = "") -> Record:
+    """Write all files of an experiment, its record last; what an earlier run left behind is removed first.
+
+    A failed one is kept too, with nothing but its failure, so that no earlier result passes for this one.
+    """
+    tables = None if scale.tables is None else str(scale.tables)
+    about = provenance({"experiment": experiment.name, "seed": scale.seed, "quick": scale.quick, "tables": tables})
     remove_files(folder)
     for name, columns in outcome.data.items():
         replace_file(folder / f"{name}.csv", partial(write_csv, columns))
     for name, figure in outcome.figures.items():
         save_figure(figure, folder, name, {"Title": experiment.title, "Description": json.dumps(about)})
-    tables, figures = [f"{name}.csv" for name in outcome.data], list(outcome.figures)
-    record = Record(*experiment[:2], outcome.words, list(outcome.claims), tables, figures, "", about)
-    write_record(record, folder)
+    files, claims = [f"{name}.csv" for name in outcome.data], list(outcome.claims)
+    record = Record(*experiment[:2], outcome.words, claims, files, list(outcome.figures), failure, about)
+    text = json.dumps(as_facts(record), indent=2, ensure_ascii=False) + "\n"
+    replace_file(folder / RECORD, lambda new: new.write_text(text, encoding="utf-8"))
     return record
-
-
-def keep_failure(experiment: Experiment, scale: Scale, reason: str, folder: Path) -> Record:
-    """Put on record that an experiment failed, so that no earlier result passes for this one."""
-    remove_files(folder)
-    record = Record(*experiment[:2], "", [], [], [], reason, about_run(experiment, scale))
-    write_record(record, folder)
-    return record
-
-
-def about_run(experiment: Experiment, scale: Scale) -> dict[str, Any]:
-    """Version, command, platform, and what decides the numbers."""
-    tables = None if scale.tables is None else str(scale.tables)
-    return provenance({"experiment": experiment.name, "seed": scale.seed, "quick": scale.quick, "tables": tables})
 
 
 def write_csv(columns: Columns, path: Path) -> None:
@@ -86,12 +77,6 @@ def save_figure(figure: Any, folder: Path, name: str, about: Mapping[str, str]) 
             replace_file(folder / f"{name}{suffix}", partial(figure.savefig, **settings))
 
 
-def write_record(record: Record, folder: Path) -> None:
-    """The record as JSON."""
-    text = json.dumps(as_facts(record), indent=2, ensure_ascii=False) + "\n"
-    replace_file(folder / RECORD, lambda new: new.write_text(text, encoding="utf-8"))
-
-
 def as_facts(record: Record) -> dict[str, Any]:
     """The record as plain dictionaries."""
     return {**record._asdict(), "claims": [claim._asdict() for claim in record.claims]}
@@ -103,17 +88,17 @@ def read_record(folder: Path) -> Record:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
         return Record(**{**facts, "claims": [Claim(**claim) for claim in facts["claims"]]})
-    except (OSError, ValueError, TypeError, KeyError) as reason:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise BadParameter(
-            f"{path} is no record of an experiment ({reason}); remove it or name another folder"
+            f"{path} is no record of an experiment ({error}); remove it or name another folder"
         ) from None
 
 
 def read_records(folder: Path, order: Sequence[str]) -> list[Record]:
     """All records below a folder: experiments in their usual order, then those that are no longer known."""
-    found = [read_record(path.parent) for path in sorted(folder.glob(f"*/{RECORD}"))]
-    place = {name: number for number, name in enumerate(order)}
-    return sorted(found, key=lambda record: place.get(record.name, len(place)))
+    records = [read_record(path.parent) for path in sorted(folder.glob(f"*/{RECORD}"))]
+    rank = {name: number for number, name in enumerate(order)}
+    return sorted(records, key=lambda record: rank.get(record.name, len(rank)))
 
 
 def remove_files(folder: Path) -> None:

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from worthwhile.experiments import EXPERIMENTS
 from worthwhile.experiments.base import DEPENDS, NOT_REPRODUCED, OURS, REPRODUCED, Claim
-from worthwhile.experiments.page import PAGE
 from worthwhile.experiments.records import Record, read_records
 from worthwhile.plots import DOTS_PER_INCH
 from worthwhile.tables import as_number, replace_file
 
 NAME = "report.html"
+TEMPLATE = Path(__file__).with_name("report_template.html")
 TITLE = "Learning to Schedule Online Tasks with Bandit Feedback: reproduced and tested further"
 QUESTION = (
     "Tasks of several kinds arrive. Each is done by one of its options, whose reward and cost are seen afterwards, and "
@@ -28,8 +28,8 @@ QUESTION = (
     "Liu, Shao, AAMAS 2024) answers with DOL-RM. This page holds what it says against what a run from scratch finds."
 )
 READING = (
-    "To read it: θ* is the best possible ratio, when everything is known. What a policy loses is its pseudo-regret as "
-    "a share of the optimum's reward. dol-rm is the paper's algorithm with the step of its theorem, dol-rm-anytime "
+    "To read it: θ* is the best possible ratio, when everything is known. What a policy loses is the share of θ* that "
+    "its ratio lacks, 1 − ratio/θ*. dol-rm is the paper's algorithm with the step of its theorem, dol-rm-anytime "
     "with the step of its figures; oracle knows all means; ratio-imed is worthwhile's default, which is told nothing. "
     "After ± stands the standard error over runs."
 )
@@ -57,7 +57,8 @@ def html(records: Sequence[Record], folder: Path) -> str:
         contents(records),
         *(section(record, folder / record.name) for record in records),
     ]
-    return PAGE.format(title=escape(TITLE), body="\n".join(part for part in parts if part))
+    template, body = TEMPLATE.read_text(encoding="utf-8"), "\n".join(part for part in parts if part)
+    return template.replace("{title}", escape(TITLE)).replace("{body}", body)
 
 
 def heading(records: Sequence[Record]) -> str:
@@ -103,8 +104,8 @@ def note(text: str) -> str:
 def facts(records: Sequence[Record]) -> str:
     """Version, seed and platform; more than one value where experiments were run at different times."""
     names = {"worthwhile": "worthwhile", "seed": "seed", "python": "Python", "numpy": "NumPy", "platform": "platform"}
-    found = {shown: {str(record.provenance[name]): None for record in records} for name, shown in names.items()}
-    text = " · ".join(f"{name} {', '.join(values)}" for name, values in found.items() if values)
+    values = {shown: {str(record.provenance[name]): None for record in records} for name, shown in names.items()}
+    text = " · ".join(f"{name} {', '.join(several)}" for name, several in values.items() if several)
     return f'<p class="facts">{escape(text)}</p>'
 
 

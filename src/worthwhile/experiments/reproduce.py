@@ -1,4 +1,4 @@
-"""Run experiments one after another: what each finds goes into files at once, then into the report."""
+"""Run experiments one after another: each writes its files at once, then the report shows it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 from worthwhile.errors import BadParameter, Error, did_you_mean
 from worthwhile.experiments import EXPERIMENTS
-from worthwhile.experiments.base import Experiment, Scale
-from worthwhile.experiments.records import Record, as_facts, keep, keep_failure
+from worthwhile.experiments.base import Experiment, Outcome, Scale
+from worthwhile.experiments.records import Record, as_facts, keep
 from worthwhile.experiments.report import write_report
 
 Tell = Callable[[str], None]
 
 
 class Reproduction(NamedTuple):
-    """What came of it: the experiments that ended, the report, and whether Ctrl-C came before the last one."""
+    """The experiments that ended, the report, and whether Ctrl-C came before the last one."""
 
     records: list[Record]
     report: Path
@@ -68,18 +68,19 @@ def check(scale: Scale) -> None:
 
 
 def run_one(experiment: Experiment, scale: Scale, folder: Path) -> Record:
-    """Run an experiment and keep what it found; one that fails is put on record and stops no other."""
+    """Run an experiment and keep its outcome; one that fails is put on record and stops no other."""
     try:
         return keep(experiment, scale, experiment.run(scale), folder)
-    except Error as reason:
-        return keep_failure(experiment, scale, str(reason), folder)
-    except Exception as reason:  # a slip in one experiment must not cost the others their results
+    except Error as error:
+        failure = str(error)
+    except Exception as error:  # a slip in one experiment must not cost the others their results
         traceback.print_exc()
-        return keep_failure(experiment, scale, f"{type(reason).__name__}: {reason}", folder)
+        failure = f"{type(error).__name__}: {error}"
+    return keep(experiment, scale, Outcome("", {}, {}), folder, failure)
 
 
 def verdicts(record: Record, seconds: float) -> str:
-    """What an experiment found, in lines for a terminal."""
+    """An experiment's verdicts, in lines for a terminal."""
     lines = [f"FAILED  {record.failure}"] if record.failure else []
     for claim in record.claims:
         lines += [f"{claim.verdict.upper()}  {claim.claim}", f"    {claim.evidence}"]
@@ -92,15 +93,15 @@ def listing(experiments: Sequence[Experiment]) -> str:
     return "\n".join(f"{experiment.name:{longest}}  {experiment.title}" for experiment in experiments)
 
 
-def facts(found: Reproduction) -> dict[str, Any]:
-    """What came of it, ready for JSON."""
-    records = [as_facts(record) for record in found.records]
-    return {"report": str(found.report), "interrupted": found.interrupted, "experiments": records}
+def facts(done: Reproduction) -> dict[str, Any]:
+    """All records, ready for JSON."""
+    records = [as_facts(record) for record in done.records]
+    return {"report": str(done.report), "interrupted": done.interrupted, "experiments": records}
 
 
-def summary(found: Reproduction) -> str:
+def summary(done: Reproduction) -> str:
     """How many claims got which verdict, what failed, and where to read on."""
-    counted = Counter(claim.verdict for record in found.records for claim in record.claims)
+    counted = Counter(claim.verdict for record in done.records for claim in record.claims)
     verdicts = [f"{count} {verdict}" for verdict, count in counted.most_common()]
-    failed = [f"failed: {', '.join(record.name for record in found.failed)}"] if found.failed else []
-    return "\n".join([*([f"claims: {', '.join(verdicts)}"] if verdicts else []), *failed, f"report: {found.report}"])
+    failed = [f"failed: {', '.join(record.name for record in done.failed)}"] if done.failed else []
+    return "\n".join([*([f"claims: {', '.join(verdicts)}"] if verdicts else []), *failed, f"report: {done.report}"])

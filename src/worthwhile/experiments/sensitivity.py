@@ -1,4 +1,4 @@
-"""Sensitivity: DOL-RM told wrong bounds or a wrong horizon, noise and costs of other scales; the default beside it."""
+"""Sensitivity: DOL-RM with wrong bounds or a wrong horizon, noise and costs of other scales; the default beside it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from worthwhile.experiments.base import OURS, Claim, Outcome, Scale, plus_minus
-from worthwhile.experiments.comparing import Asked, Setting, default_claim, draw_losses, losses_on, settings_table
+from worthwhile.experiments.comparison import (
+    Asked,
+    Setting,
+    chosen,
+    default_claim,
+    draw_losses,
+    losses_on,
+    settings_table,
+)
 from worthwhile.optimum import bounds_of
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Noise, Problem, seven_kinds
@@ -19,7 +25,7 @@ TASKS, QUICK_TASKS = 100_000, 10_000
 RUNS, QUICK_RUNS = 30, 10  # on seven kinds
 PROBLEMS, QUICK_PROBLEMS = 20, 4  # of the unit family
 PAPER = "dol-rm-anytime"
-WRONG = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # what it is told / the truth
+WRONG = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)  # what it believes / the truth
 BELIEFS = {"c_min": WRONG, "r_max": WRONG, "horizon": (0.01, 0.1, 1.0, 10.0, 100.0)}
 SCALES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 SCALED = ("noise", "costs")
@@ -34,19 +40,19 @@ def run(scale: Scale) -> Outcome:
     )
     unit = [random_problem("unit", scale.seed + number) for number in range(problems)]
     worlds = dict(zip(WORLDS, ([seven_kinds()], unit), strict=True))
-    told = [setting for world in WORLDS for setting in believing(scale, world, worlds[world], tasks, runs)]
+    believed = [setting for world in WORLDS for setting in believing(scale, world, worlds[world], tasks, runs)]
     scaled = [setting for world in WORLDS for setting in scaling(scale, world, worlds[world], tasks, runs)]
     return Outcome(
         words=words(tasks, runs, problems),
-        data={"sensitivity-told": settings_table(told), "sensitivity-scales": settings_table(scaled)},
+        data={"sensitivity-told": settings_table(believed), "sensitivity-scales": settings_table(scaled)},
         figures={
-            "sensitivity-told": draw(told, BELIEFS, "{} as told / true {}"),
+            "sensitivity-told": draw(believed, BELIEFS, "{} as told / true {}"),
             "sensitivity-scales": draw(scaled, SCALED, "all {} multiplied by"),
         },
         claims=[
-            *(worst(told, belief) for belief in BELIEFS),
+            *(worst(believed, belief) for belief in BELIEFS),
             invariance(scaled),
-            default_claim(told, "Wrong beliefs"),
+            default_claim(believed, "Wrong beliefs"),
             default_claim(scaled, "Other scales"),
         ],
     )
@@ -54,20 +60,20 @@ def run(scale: Scale) -> Outcome:
 
 def believing(scale: Scale, world: str, problems: Sequence[Problem], tasks: int, runs: int) -> Iterator[Setting]:
     """DOL-RM with every wrong belief, all on the same tasks; the default has no beliefs."""
-    asked = [(belief, factor) for belief, factors in BELIEFS.items() for factor in factors]
+    wrong = [(belief, factor) for belief, factors in BELIEFS.items() for factor in factors]
 
     def policies(problem: Problem) -> Asked:
-        wrong = {f"{belief} × {factor:g}": told(problem, tasks, belief, factor) for belief, factor in asked}
-        return {DEFAULT: DEFAULT, **wrong}
+        believers = {f"{belief} × {factor:g}": misled(problem, tasks, belief, factor) for belief, factor in wrong}
+        return {DEFAULT: DEFAULT, **believers}
 
     losses = losses_on(scale, problems, policies, tasks, runs)
-    for place, (belief, factor) in enumerate(asked, 1):
+    for column, (belief, factor) in enumerate(wrong, 1):
         names = {"world": world, "changed": belief, "factor": factor}
-        yield Setting(names, (DEFAULT, PAPER), losses[:, [0, place]])
+        yield Setting(names, (DEFAULT, PAPER), losses[:, [0, column]])
 
 
-def told(problem: Problem, tasks: int, belief: str, factor: float) -> str:
-    """DOL-RM told one thing wrong; the interval of θ follows from the bounds that it is told."""
+def misled(problem: Problem, tasks: int, belief: str, factor: float) -> str:
+    """DOL-RM with one wrong belief; the interval of θ follows from the bounds that it believes."""
     truth = bounds_of(problem)
     reward_max = truth.reward_max * (factor if belief == "r_max" else 1.0)
     cost_min = truth.cost_min * (factor if belief == "c_min" else 1.0)
@@ -98,41 +104,36 @@ def scaled(problem: Problem, changed: str, factor: float) -> Problem:
     return replace(problem, cost=problem.cost * factor, cost_noise=cost_noise)
 
 
-def of(settings: Sequence[Setting], world: str, changed: str) -> list[Setting]:
-    """The settings of one panel."""
-    return [setting for setting in settings if (setting.names["world"], setting.names["changed"]) == (world, changed)]
-
-
 def draw(settings: Sequence[Setting], changes: Iterable[str], x: str) -> Any:
     """A row of panels per change, a column per world."""
     rows = [(changed, world) for changed in changes for world in WORLDS]
-    shown = {f"{world}: {changed}": of(settings, world, changed) for changed, world in rows}
+    shown = {f"{world}: {changed}": chosen(settings, world=world, changed=changed) for changed, world in rows}
     return draw_losses(shown, "factor", [x.format(changed, changed) for changed, _ in rows], (PAPER, DEFAULT))
 
 
 def worst(settings: Sequence[Setting], belief: str) -> Claim:
     """What the worst value of one belief costs DOL-RM in every world."""
-    found = []
+    evidence = []
     for world in WORLDS:
-        here = of(settings, world, belief)
+        here = chosen(settings, world=world, changed=belief)
         most = max(here, key=lambda setting: setting.mean(PAPER)[0])
-        right = next(setting for setting in here if setting.names["factor"] == 1.0)
-        found.append(
+        [right] = chosen(here, factor=1.0)
+        evidence.append(
             f"{world}: loses {plus_minus(*right.mean(PAPER))} % told the truth, at worst "
             f"{plus_minus(*most.mean(PAPER))} % (told {most.names['factor']:g} times the truth); "
             f"the default {plus_minus(*right.mean(DEFAULT))} %"
         )
-    return Claim(f"What a wrong {belief} costs DOL-RM", OURS, ". ".join(found))
+    return Claim(f"What a wrong {belief} costs DOL-RM", OURS, ". ".join(evidence))
 
 
 def invariance(settings: Sequence[Setting]) -> Claim:
     """How far apart the losses over all scales of costs are."""
-    found = []
+    ranges = []
     for world in WORLDS:
         for policy in (DEFAULT, PAPER):
-            losses = [setting.mean(policy)[0] for setting in of(settings, world, "costs")]
-            found.append(f"{world}, {policy}: {np.min(losses):.3g} to {np.max(losses):.3g} %")
-    return Claim("The unit of costs (10⁻³ to 10³) should not matter; loss from least to most", OURS, "; ".join(found))
+            losses = [setting.mean(policy)[0] for setting in chosen(settings, world=world, changed="costs")]
+            ranges.append(f"{world}, {policy}: {min(losses):.3g} to {max(losses):.3g} %")
+    return Claim("The unit of costs (10⁻³ to 10³) should not matter; loss from least to most", OURS, "; ".join(ranges))
 
 
 def words(tasks: int, runs: int, problems: int) -> str:
@@ -140,7 +141,5 @@ def words(tasks: int, runs: int, problems: int) -> str:
     return (
         f"{tasks:,} tasks on seven kinds ({runs} runs) and on {problems} random problems of the unit family. First "
         "DOL-RM (anytime step) is told c_min, r_max or T times a factor, and the interval of θ that follows from them; "
-        "then all that it is told is true, but all noise or all costs are multiplied. The default is told nothing. A "
-        "loss is pseudo-regret as a share of the optimum's reward: wasted cost counts at the price θ*, so that it can "
-        "exceed 100 %."
+        "then all that it is told is true, but all noise or all costs are multiplied. The default is told nothing."
     )

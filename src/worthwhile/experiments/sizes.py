@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from worthwhile.experiments.base import OURS, Claim, Outcome, Scale, plus_minus
-from worthwhile.experiments.comparing import Setting, default_claim, draw_losses, losses_on, settings_table
+from worthwhile.experiments.comparison import Setting, chosen, default_claim, draw_losses, losses_on, settings_table
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Noise, Problem
 
@@ -58,19 +58,19 @@ def problem_of(growing: str, size: int, seed: int) -> Problem:
 def draw(settings: Sequence[Setting]) -> Any:
     """Loss over size, a panel for options and one for kinds."""
     shown = {
-        "one kind": [setting for setting in settings if setting.names["growing"] == "options"],
-        f"{OPTIONS_OF_A_KIND} options for each kind": [s for s in settings if s.names["growing"] == "kinds"],
+        "one kind": chosen(settings, growing="options"),
+        f"{OPTIONS_OF_A_KIND} options for each kind": chosen(settings, growing="kinds"),
     }
     return draw_losses(shown, "size", ("options", "kinds"), POLICIES)
 
 
 def growth(settings: Sequence[Setting]) -> Claim:
     """The default's loss at every size."""
-    found = [
+    losses = [
         f"{setting.names['size']:,} {setting.names['growing']} {plus_minus(*setting.mean(DEFAULT))} %"
         for setting in settings
     ]
-    return Claim("How the default's loss grows with the problem", OURS, "; ".join(found))
+    return Claim("How the default's loss grows with the problem", OURS, "; ".join(losses))
 
 
 def words(tasks: int) -> str:

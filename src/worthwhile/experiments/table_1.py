@@ -92,9 +92,9 @@ def draw(shares: Columns, family: Columns) -> Any:
 
 def printed(table: Columns) -> Claim:
     """The two numbers of the table."""
-    found = {name: table[name][0] for name in PRINTED}
-    same = all(abs(found[name] - ratio) < 1e-12 for name, ratio in PRINTED.items())
-    words = " and ".join(f"{name} earns {ratio:.6g}" for name, ratio in found.items())
+    ratios = {name: table[name][0] for name in PRINTED}
+    same = all(abs(ratios[name] - ratio) < 1e-12 for name, ratio in PRINTED.items())
+    words = " and ".join(f"{name} earns {ratio:.6g}" for name, ratio in ratios.items())
     claim = f"Table 1: {', '.join(f'{name} {ratio:g}' for name, ratio in PRINTED.items())}"
     return Claim(claim, REPRODUCED if same else NOT_REPRODUCED, words)
 
@@ -139,11 +139,11 @@ def in_the_family(family: Columns) -> Claim:
 
 def words(table: Columns, shares: Columns) -> str:
     """The table in a sentence, and what happens at other shares."""
-    cross, found = crossing(), crossing_by_search()
+    cross, search = crossing(), crossing_by_search()
     worst = 100.0 * min(shares["greedy_part"])
     return (
         f"At a share of {SHARE:g} greedy earns {table['greedy'][0]:.4g} per unit of cost and its reverse "
-        f"{table['reverse'][0]:.4g}. They are equal at a share of exactly {cross} (by search: {found:.9f}): below it "
+        f"{table['reverse'][0]:.4g}. They are equal at a share of exactly {cross} (by search: {search:.9f}): below it "
         f"greedy is the optimum, above it the reverse is. Over all shares greedy earns at least {worst:.3g} % of the "
         "optimum. The family on the right begins with the toy example at d = 2 (kind I: 3 for 1; option II: 2/d "
         "for 1; option III: 3 for d): greedy always takes III, the better ratio, and spends nearly everything on it."

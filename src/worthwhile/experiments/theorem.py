@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.base import NOT_REPRODUCED, OURS, REPRODUCED, Claim, Outcome, Scale, plus_minus
+from worthwhile.experiments.base import (
+    NOT_REPRODUCED,
+    OURS,
+    REPRODUCED,
+    Claim,
+    Columns,
+    Outcome,
+    Scale,
+    by_column,
+    plus_minus,
+)
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.experiments.growth import Power, Regret, fitted_power, regret_from, regret_sample, regrets
 from worthwhile.problem import Noise, seven_kinds, two_kinds
@@ -44,10 +54,7 @@ def run(scale: Scale) -> Outcome:
     names = list(PROBLEMS)
     return Outcome(
         words=words(rows),
-        data={
-            "theorem": dict(zip(Regret._fields, zip(*rows, strict=True), strict=True)),
-            "theorem-slopes": slope_table(slopes),
-        },
+        data={"theorem": by_column(Regret._fields, rows), "theorem-slopes": slope_table(slopes)},
         figures={"theorem": draw(rows, names[:2]), "theorem-more": draw(rows, names[2:])},
         claims=[
             *(order(name, rows, slopes) for name in names),
@@ -68,50 +75,49 @@ def measure(scale: Scale, name: str, tasks: int) -> Results:
 def fit(simulations: Sequence[Results], policy: str, seed: int) -> tuple[Power, Power]:
     """The power of T in the regret: from FIT_FROM on, and in the last decade alone."""
     ends = [int(results.marks[-1]) for results in simulations]
-    found = []
+    powers = []
     for first in (FIT_FROM, ends[-1] // 10):
         chosen = [results for results, end in zip(simulations, ends, strict=True) if end >= first]
         samples = [regret_sample(results, policy) for results in chosen]
-        found.append(fitted_power(ends[-len(chosen) :], samples, [regret_from] * len(chosen), seed))
-    return found[0], found[1]
+        powers.append(fitted_power(ends[-len(chosen) :], samples, [regret_from] * len(chosen), seed))
+    return powers[0], powers[1]
 
 
-def slope_table(slopes: Slopes) -> dict[str, list[Any]]:
+def slope_table(slopes: Slopes) -> Columns:
     """One row per problem and policy."""
-    rows = [(*key, *fitted, *last) for key, (fitted, last) in slopes.items()]
     names = ("problem", "policy", "exponent", "exponent_error", "last_decade_exponent", "last_decade_exponent_error")
-    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    return by_column(names, ((*key, *fitted, *last) for key, (fitted, last) in slopes.items()))
 
 
 def draw(rows: Sequence[Regret], problems: Sequence[str]) -> Any:
     """Regret over T, log-log; lines by pseudo-regret, circles as the paper defines it."""
     figure, axes = panels(problems, "T, tasks", "regret R(T) = T · Gap(T)")
-    for one, problem in zip(axes, problems, strict=True):
+    for panel, problem in zip(axes, problems, strict=True):
         for policy in POLICIES:
             chosen = [row for row in rows if (row.problem, row.policy) == (problem, policy)]
             tasks, regret = (np.array([getattr(row, name) for row in chosen], float) for name in ("tasks", "regret"))
             error = np.array([2.0 * row.regret_error for row in chosen])
-            curve(one, tasks, regret, policy, (np.maximum(regret - error, 0.01 * regret), regret + error))
+            curve(panel, tasks, regret, policy, (np.maximum(regret - error, 0.01 * regret), regret + error))
             circles = {
-                "color": one.lines[-1].get_color(),
+                "color": panel.lines[-1].get_color(),
                 "label": "T · |θ* − ΣR/ΣC|" if policy == POLICIES[0] else None,
             }
-            one.plot(tasks, [row.tasks * row.gap for row in chosen], "o", markersize=3.5, fillstyle="none", **circles)
+            panel.plot(tasks, [row.tasks * row.gap for row in chosen], "o", markersize=3.5, fillstyle="none", **circles)
             if policy == "dol-rm":
-                reference(one, tasks, np.array([row.bound for row in chosen]), "bound for dol-rm")
-                guide(one, tasks, regret)
-        one.set(xscale="log", yscale="log", ylim=(0.03, None))
-    name_lines(figure, axes)
+                reference(panel, tasks, np.array([row.bound for row in chosen]), "bound for dol-rm")
+                guide(panel, tasks, regret)
+        panel.set(xscale="log", yscale="log", ylim=(0.03, None))
+    name_lines(figure)
     return figure
 
 
-def guide(axes: Any, tasks: Any, regret: Any) -> None:
+def guide(panel: Any, tasks: Any, regret: Any) -> None:
     """T^¾, √T and log T through DOL-RM's regret at FIT_FROM, named at their ends."""
     start = int(np.searchsorted(tasks, FIT_FROM))
     for name, growth in GUIDES.items():
         line = regret[start] * growth(tasks[start:]) / growth(tasks[start])
-        reference(axes, tasks[start:], line, "_" + name)
-        axes.annotate(f" {name}", (tasks[-1], line[-1]), fontsize=8.5, va="center", annotation_clip=False)
+        reference(panel, tasks[start:], line, "_" + name)
+        panel.annotate(f" {name}", (tasks[-1], line[-1]), fontsize=8.5, va="center", annotation_clip=False)
 
 
 def order(problem: str, rows: Sequence[Regret], slopes: Slopes) -> Claim:
@@ -131,17 +137,17 @@ def order(problem: str, rows: Sequence[Regret], slopes: Slopes) -> Claim:
 def oracle(slopes: Slopes) -> Claim:
     """With the means known, only θ is left to learn."""
     fitted = [slopes[problem, "oracle"][0] for problem in PROBLEMS]
-    powers = "; ".join(f"{problem}: T^({one})" for problem, one in zip(PROBLEMS, fitted, strict=True))
-    verdict = REPRODUCED if all(one.at_most(0.5) for one in fitted) else NOT_REPRODUCED
+    powers = "; ".join(f"{problem}: T^({power})" for problem, power in zip(PROBLEMS, fitted, strict=True))
+    verdict = REPRODUCED if all(power.at_most(0.5) for power in fitted) else NOT_REPRODUCED
     return Claim("with the means known (Neely's oracle) the regret is O(√T)", verdict, powers)
 
 
 def other(claim: str, policy: str, rows: Sequence[Regret], slopes: Slopes) -> Claim:
     """A variant beside DOL-RM with the theorem's step, at the last T."""
     end = max(row.tasks for row in rows)
-    found = {(row.problem, row.policy): plus_minus(row.regret, row.regret_error) for row in rows if row.tasks == end}
+    regret = {(row.problem, row.policy): plus_minus(row.regret, row.regret_error) for row in rows if row.tasks == end}
     parts = [
-        f"{problem}: T^({slopes[problem, policy][0]}), {found[problem, policy]} against {found[problem, 'dol-rm']}"
+        f"{problem}: T^({slopes[problem, policy][0]}), {regret[problem, policy]} against {regret[problem, 'dol-rm']}"
         for problem in PROBLEMS
     ]
     return Claim(claim, OURS, f"growth, and regret at T = {end:,} against that of dol-rm: {'; '.join(parts)}")

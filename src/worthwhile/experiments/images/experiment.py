@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from worthwhile.experiments.images import folders, networks, report
 from worthwhile.experiments.images.pilot import Tell, pilot
 from worthwhile.experiments.images.pilot import words as setting_words
 from worthwhile.experiments.images.tasks import TASKS, Order, Setting, train
-from worthwhile.experiments.normalising import Scaling, scalings
+from worthwhile.experiments.normalisation import Scaling, scalings
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.policies.base import known
 from worthwhile.policies.registry import find, make
@@ -120,12 +120,13 @@ def look_at(plan: Plan, tell: Tell) -> None:
         tell(f"no data for {', '.join(missing)}: the others arrive with probabilities {shares}")
     for task in plan.tasks:
         files = setting.files(task)
-        found, size = folders.check(files), setting.size_of(task)
+        checked, size = folders.check(files), setting.size_of(task)
         counts = ", ".join(f"{len(part):,} for {split}ing" for split, part in files.paths.items())
-        sizes = f"of {len(found.sizes)} sizes" if len(found.sizes) > 1 else "of one size"
+        sizes = f"of {len(checked.sizes)} sizes" if len(checked.sizes) > 1 else "of one size"
         tell(f"{task}: {len(files.classes)} classes, {counts}, {sizes}; all are resized to {size} × {size}")
-        if found.corrupt:
-            tell(f"warning: {task}: {len(found.corrupt)} corrupt left out: {', '.join(map(str, found.corrupt[:3]))}")
+        if checked.corrupt:
+            some = ", ".join(map(str, checked.corrupt[:3]))
+            tell(f"warning: {task}: {len(checked.corrupt)} corrupt left out: {some}")
     if "weather" in plan.tasks:
         networks.build("weather", setting.size_of("weather"), setting.weights)
         if setting.weights == networks.NONE:
@@ -164,7 +165,7 @@ def really_train(plan: Plan, problem: Problem, table: Path, executor: Executor, 
                     executor=executor,
                     in_order=True,
                     lost_cost=float(longest_of(problem).max()),
-                    after=Watch(scheduler, f"{name}, run {number + 1}", plan.length, path, tell),
+                    after=watched(scheduler, f"{name}, run {number + 1}", plan.length, path, tell),
                 )
                 scheduler.export(path)
             if done.interrupted:
@@ -187,16 +188,15 @@ def longest_of(problem: Problem) -> Floats:
     return dearest
 
 
-class Watch:
-    """Called after every task: says what came of it, and stops everything at the first that failed."""
+def watched(scheduler: Scheduler, run: str, total: int, path: Path, tell: Tell) -> Callable[[Finished], None]:
+    """To be called after every task: says what came of it, and stops everything at the first that failed."""
 
-    def __init__(self, scheduler: Scheduler, run: str, total: int, path: Path, tell: Tell) -> None:
-        self.scheduler, self.run, self.total, self.path, self.tell = scheduler, run, total, path, tell
-
-    def __call__(self, finished: Finished) -> None:
+    def after(finished: Finished) -> None:
         task = f"{finished.task.kind}, {finished.task.option} epochs"
         if finished.failure is not None:
-            again = f"remove {self.path.with_suffix('.db')} to begin that run again"
-            raise Error(f"{self.run}: {task} failed ({finished.failure}); {again}")
-        so_far = self.scheduler.summary()
-        self.tell(f"{self.run}: {so_far.reports} of {self.total}: {task}, reward / cost so far {so_far.ratio:.3g}")
+            again = f"remove {path.with_suffix('.db')} to begin that run again"
+            raise Error(f"{run}: {task} failed ({finished.failure}); {again}")
+        so_far = scheduler.summary()
+        tell(f"{run}: {so_far.reports} of {total}: {task}, reward / cost so far {so_far.ratio:.3g}")
+
+    return after

@@ -1,4 +1,4 @@
-"""Folders of images as training data: which files there are, who is for training and who for testing, their pixels."""
+"""Folders of images as training data: the files, which of them are for training and which for testing, their pixels."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def tasks_in(folder: Path, known: Sequence[str]) -> list[str]:
     """The known tasks that a folder has data for."""
     if not folder.is_dir():
         raise BadImages(f"--data {folder}: no such folder; give one with {shape(known)}, or 'bundled'")
-    found = [task for task in known if (folder / task).is_dir()]
-    if not found:
+    tasks = [task for task in known if (folder / task).is_dir()]
+    if not tasks:
         there = ", ".join(sorted(path.name for path in folder.iterdir() if path.is_dir())[:6]) or "no folders"
         raise BadImages(f"{folder} has none of the known tasks (it has {there}); it needs {shape(known)}")
-    return found
+    return tasks
 
 
 def shape(known: Sequence[str]) -> str:
@@ -68,20 +68,20 @@ def files_of(folder: Path, task: str, classes: int, test: float, most: int | Non
     names = sorted(path.name for path in (folder / task).iterdir() if path.is_dir())
     if len(names) != classes:
         words = {0: "no folders of classes", 1: "one class only"}.get(len(names), f"{len(names)} classes")
-        found = f"{words} ({', '.join(names)})" if names else words
-        raise BadImages(f"{folder / task} has {found}; its network tells {classes} apart: a folder for each is needed")
+        words += f" ({', '.join(names)})" if names else ""
+        raise BadImages(f"{folder / task} has {words}; its network tells {classes} apart: a folder for each is needed")
     manifest = read_manifest(folder / MANIFEST)
     paths: dict[str, list[tuple[Path, int]]] = {split: [] for split in SPLITS}
     for label, name in enumerate(names):
-        place = folder / task / name
-        images = sorted(path for path in place.iterdir() if path.suffix.lower() in ENDINGS)
+        of_class = folder / task / name
+        images = sorted(path for path in of_class.iterdir() if path.suffix.lower() in ENDINGS)
         if not images:
-            raise BadImages(f"{place} has no images ({', '.join(ENDINGS)}); put some there")
+            raise BadImages(f"{of_class} has no images ({', '.join(ENDINGS)}); put some there")
         parts = by_manifest(folder, images, manifest) if manifest else by_share(images, test)
         for split, part in limited(parts, most).items():
             if not part:
                 remedy = f"name some in {folder / MANIFEST}" if manifest else "add more images"
-                raise BadImages(f"{place} has no images for split '{split}' ({len(images)} in all); {remedy}")
+                raise BadImages(f"{of_class} has no images for split '{split}' ({len(images)} in all); {remedy}")
             paths[split] += [(path, label) for path in part]
     return Files(task, names, paths)
 
@@ -102,8 +102,8 @@ def read_manifest(path: Path) -> dict[str, str]:
                     where = f"{path}, row {reader.line_num}: {row['file']}"
                     raise BadImages(f"{where} has split {row['split']!r}; write train or test")
                 splits[row["file"]] = row["split"]
-    except (OSError, UnicodeDecodeError, csv.Error) as reason:
-        raise BadImages(f"{path} cannot be read: {reason}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadImages(f"{path} cannot be read: {error}") from None
     return splits
 
 
@@ -114,8 +114,8 @@ def by_manifest(folder: Path, images: Sequence[Path], manifest: Mapping[str, str
     gone = sorted(named - {path.relative_to(folder).as_posix() for path in images})
     if gone:
         raise BadImages(f"{folder / gone[0]} is missing ({len(gone)} like it), but {MANIFEST} names it; restore it")
-    split = {path: manifest.get(path.relative_to(folder).as_posix()) for path in images}
-    return {one: [path for path in images if split[path] == one] for one in SPLITS}
+    split_of = {path: manifest.get(path.relative_to(folder).as_posix()) for path in images}
+    return {split: [path for path in images if split_of[path] == split] for split in SPLITS}
 
 
 def by_share(images: Sequence[Path], test: float) -> dict[str, list[Path]]:
@@ -152,17 +152,17 @@ def check(files: Files) -> Checked:
     """Look at every image; refuse a class in which too many are corrupt."""
     sizes: Counter[tuple[int, int]] = Counter()
     corrupt: list[tuple[Path, int]] = []
-    everything = [one for part in files.paths.values() for one in part]
+    everything = [labelled for part in files.paths.values() for labelled in part]
     for path, label in everything:
         image = decoded(path)
         if image is None:
             corrupt.append((path, label))
         else:
             sizes[image.size] += 1
-    bad, there = (Counter(label for _, label in some) for some in (corrupt, everything))
+    bad, there = (Counter(label for _, label in images) for images in (corrupt, everything))
     for label, count in bad.items():
         if count > MOST_BAD * there[label] and count > 1:
-            first = next(path for path, of in corrupt if of == label)
+            first = next(path for path, its_label in corrupt if its_label == label)
             many = f"{count} of the {there[label]} images of class {files.classes[label]!r} cannot be read"
             raise BadImages(f"{files.task}: {many}, {first} for one; get them again")
     check_what_is_left(files, {path for path, _ in corrupt})
@@ -175,14 +175,14 @@ def check_what_is_left(files: Files, corrupt: set[Path]) -> None:
         left = {label for path, label in part if path not in corrupt}
         for label, name in enumerate(files.classes):
             if label not in left:
-                first = next(path for path, of in part if of == label)
+                first = next(path for path, its_label in part if its_label == label)
                 raise BadImages(f"{first} cannot be read, and class {name!r} has no other image for '{split}'; add one")
 
 
 def load(part: Sequence[tuple[Path, int]], size: int) -> Pictures:
     """The images of a split, resized to squares; corrupt ones are left out, as `check` has said."""
-    found = [(np.asarray(image), label) for path, label in part if (image := decoded(path, size)) is not None]
-    pixels, labels = zip(*found, strict=True)
+    readable = [(np.asarray(image), label) for path, label in part if (image := decoded(path, size)) is not None]
+    pixels, labels = zip(*readable, strict=True)
     return Pictures(np.stack(pixels), np.array(labels, dtype=np.int64))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,12 +27,12 @@ def keras() -> Any:
         raise Error(f"training on images needs Keras 3 and a backend: {INSTALL}")
     if "KERAS_BACKEND" not in os.environ:
         os.environ["KERAS_BACKEND"] = backend()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # or TensorFlow tells which instructions it could use
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # or TensorFlow lists the instructions it could use
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # … and warns that a second network is compiled anew
     try:
         import keras as module
-    except (ImportError, ValueError) as reason:
-        raise Error(f"Keras cannot start with {os.environ['KERAS_BACKEND']} ({reason}): {INSTALL}") from None
+    except (ImportError, ValueError) as error:
+        raise Error(f"Keras cannot start with {os.environ['KERAS_BACKEND']} ({error}): {INSTALL}") from None
     if int(module.__version__.split(".")[0]) < 3:
         raise Error(f"Keras {module.__version__} is too old: {INSTALL}")
     module.config.set_image_data_format("channels_last")
@@ -59,86 +59,43 @@ def backend() -> str:
     return str(named) if named in installed else installed[0]
 
 
-def satellite(k: Any, size: int, weights: str) -> list[Any]:
-    layers = k.layers
-    return [
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Conv2D(64, 3, activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Conv2D(128, 3, activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Flatten(),
-        layers.Dense(128, activation="relu"),
-        layers.Dropout(DROPOUT),
-        layers.Dense(4, activation="softmax"),
-    ]
-
-
-def weather(k: Any, size: int, weights: str) -> list[Any]:
-    return [vgg19(k, size, weights), k.layers.Flatten(), k.layers.Dense(5, activation="softmax")]
-
-
-def rice(k: Any, size: int, weights: str) -> list[Any]:
-    layers = k.layers
-    return [
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Flatten(),
-        layers.Dense(40, activation="relu"),
-        layers.Dropout(DROPOUT),
-        layers.Dense(5, activation="softmax"),
-    ]
-
-
-def scenes(k: Any, size: int, weights: str) -> list[Any]:
-    layers = k.layers
-    return [
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Flatten(),  # missing in the paper's table; its 5 308 544 parameters need it
-        layers.Dense(128, activation="relu"),
-        layers.Dense(6, activation="softmax"),
-    ]
-
-
-def cats_dogs(k: Any, size: int, weights: str) -> list[Any]:
-    layers = k.layers
-    return [
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.Conv2D(64, 3, activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Conv2D(64, 3, activation="relu"),
-        layers.Conv2D(128, 3, activation="relu"),
-        layers.MaxPooling2D(),
-        layers.Conv2D(128, 3, activation="relu"),
-        layers.Conv2D(256, 3, activation="relu"),
-        layers.GlobalAveragePooling2D(),
-        layers.Dense(1024, activation="relu"),
-        layers.Dense(1, activation="sigmoid"),
-    ]
-
-
 class Network(NamedTuple):
     """A network, its classes, the paper's image size and parameter count, and the smallest images it can take."""
 
-    layers: Callable[[Any, int, str], list[Any]]
+    layers: str  # as the paper's table lists them
     classes: int
     size: int
     parameters: int
     smallest: int
 
 
+SATELLITE = "conv 32, conv 32, pool, conv 64, pool, conv 128, pool, flatten, dense 128, dropout, softmax 4"
+SCENES = "conv 32, pool, conv 32, pool, flatten, dense 128, softmax 6"  # the paper forgets flatten; its counts do not
+CATS_DOGS = "conv 32, conv 64, pool, conv 64, conv 128, pool, conv 128, conv 256, average, dense 1024, sigmoid 1"
 NETWORKS = {
-    "satellite": Network(satellite, 4, 255, 13_882_084, 24),
-    "weather": Network(weather, 5, 150, 20_065_349, 32),
-    "rice": Network(rice, 5, 224, 15_772_021, 4),
-    "scenes": Network(scenes, 6, 150, 5_319_462, 10),
-    "cats_dogs": Network(cats_dogs, 2, 150, 837_121, 32),
+    "satellite": Network(SATELLITE, 4, 255, 13_882_084, 24),
+    "weather": Network("vgg19, flatten, softmax 5", 5, 150, 20_065_349, 32),
+    "rice": Network("conv 32, pool, flatten, dense 40, dropout, softmax 5", 5, 224, 15_772_021, 4),
+    "scenes": Network(SCENES, 6, 150, 5_319_462, 10),
+    "cats_dogs": Network(CATS_DOGS, 2, 150, 837_121, 32),
 }
+
+
+def layer(k: Any, words: str, size: int, weights: str) -> Any:
+    """A layer in Keras: its name, then its filters or units."""
+    name, _, count = words.partition(" ")
+    without_count = {
+        "vgg19": partial(vgg19, k, size, weights),
+        "pool": k.layers.MaxPooling2D,
+        "average": k.layers.GlobalAveragePooling2D,
+        "flatten": k.layers.Flatten,
+        "dropout": partial(k.layers.Dropout, DROPOUT),
+    }
+    if name in without_count:
+        return without_count[name]()
+    if name == "conv":
+        return k.layers.Conv2D(int(count), 3, activation="relu")
+    return k.layers.Dense(int(count), activation="relu" if name == "dense" else name)
 
 
 def build(task: str, size: int | None = None, weights: str = NONE) -> Any:
@@ -146,7 +103,8 @@ def build(task: str, size: int | None = None, weights: str = NONE) -> Any:
     k, network = keras(), NETWORKS[task]
     size = size or network.size
     check_size(task, size)
-    model = k.Sequential([k.Input((size, size, COLOURS)), *network.layers(k, size, weights)], name=task)
+    layers = [layer(k, words, size, weights) for words in network.layers.split(", ")]
+    model = k.Sequential([k.Input((size, size, COLOURS)), *layers], name=task)
     loss = "binary_crossentropy" if network.classes == 2 else "sparse_categorical_crossentropy"
     model.compile(optimizer=k.optimizers.Adam(RATE), loss=loss)
     return model
@@ -164,16 +122,11 @@ def vgg19(k: Any, size: int, weights: str) -> Any:
     given = None if weights == NONE else weights
     try:
         network = k.applications.VGG19(include_top=False, weights=given, input_shape=(size, size, COLOURS))
-    except Exception as reason:  # every backend and h5py has its own
-        raise BadParameter(no_weights(weights, reason)) from None
+    except Exception as error:  # every backend and h5py has its own
+        why = " ".join(str(error).split())[:200]
+        raise BadParameter(
+            f"VGG19's weights ({weights}) cannot be read: {why}; give --vgg19 FILE (Keras' "
+            "vgg19_weights_tf_dim_ordering_tf_kernels_notop.h5), or --vgg19 none to go without them"
+        ) from None
     network.trainable = False
     return network
-
-
-def no_weights(weights: str, reason: Exception) -> str:
-    """What to do when VGG19's weights cannot be had."""
-    why = " ".join(str(reason).split())[:200]
-    return (
-        f"VGG19's weights ({weights}) cannot be read: {why}; give --vgg19 FILE (Keras' "
-        "vgg19_weights_tf_dim_ordering_tf_kernels_notop.h5), or --vgg19 none to go without them"
-    )

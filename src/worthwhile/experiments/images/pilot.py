@@ -17,9 +17,11 @@ from typing import Any
 
 from worthwhile.errors import BadParameter, Error
 from worthwhile.execution.executors import LocalExecutor
+from worthwhile.experiments.base import by_column
 from worthwhile.experiments.figure_5 import SETUP, TABLE
 from worthwhile.experiments.images import networks
 from worthwhile.experiments.images.tasks import TASKS, Curve, Setting, learn
+from worthwhile.experiments.records import write_csv
 from worthwhile.tables import provenance, replace_file
 
 COLUMNS = ("task_type", "item_id", "option", "reward", "cost", SETUP)
@@ -34,12 +36,12 @@ def pilot(folder: Path, tasks: Sequence[str], count: int, setting: Setting, exec
     rows = recorded(path, setting)
     done = {(row["task_type"], str(row["item_id"])) for row in rows}
     wanted = [(task, number) for number in range(count) for task in tasks if (task, str(number)) not in done]
-    for ready, (task, number, found) in enumerate(trainings(wanted, setting, executor), 1):
-        rows += rows_of(task, number, found)
+    for ready, (task, number, curve) in enumerate(trainings(wanted, setting, executor), 1):
+        rows += rows_of(task, number, curve)
         rows.sort(key=lambda row: (list(TASKS).index(row["task_type"]), int(row["item_id"]), int(row["option"])))
         keep(path, rows, setting)
-        epochs, (area, seconds) = list(found.points.items())[-1]
-        words = f"{epochs} epochs, AUC {area:.3f}, {seconds:.1f} s after {found.setup:.1f} s of set-up"
+        epochs, (area, seconds) = list(curve.points.items())[-1]
+        words = f"{epochs} epochs, AUC {area:.3f}, {seconds:.1f} s after {curve.setup:.1f} s of set-up"
         tell(f"pilot {ready} of {len(wanted)}: {task}, {words}")
     return path
 
@@ -55,13 +57,13 @@ def trainings(
         for future in as_completed(futures):
             task, number = futures[future]
             try:
-                found = future.result()
+                curve = future.result()
             except Error:
                 raise
-            except Exception as reason:
-                why = f"{type(reason).__name__}: {reason}"
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}"
                 raise Error(f"{task}: training {number} of the pilot failed ({why})") from None
-            yield task, number, found
+            yield task, number, curve
     except BaseException:
         for future in futures:
             future.cancel()
@@ -70,10 +72,10 @@ def trainings(
         raise
 
 
-def rows_of(task: str, number: int, found: Curve) -> Rows:
+def rows_of(task: str, number: int, curve: Curve) -> Rows:
     return [
-        dict(zip(COLUMNS, (task, number, epochs, area, seconds, found.setup), strict=True))
-        for epochs, (area, seconds) in found.points.items()
+        dict(zip(COLUMNS, (task, number, epochs, area, seconds, curve.setup), strict=True))
+        for epochs, (area, seconds) in curve.points.items()
     ]
 
 
@@ -84,8 +86,8 @@ def recorded(path: Path, setting: Setting) -> Rows:
     beside = path.with_name(f"{path.name}.about.json")
     try:
         settings = json.loads(beside.read_text(encoding="utf-8"))["setting"]
-    except (OSError, ValueError, LookupError, TypeError) as reason:
-        raise BadParameter(f"{beside} does not say how {path.name} came about ({reason}); use another --out") from None
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise BadParameter(f"{beside} does not say how {path.name} came about ({error}); use another --out") from None
     if settings != described(setting):
         other = ", ".join(f"{name} {value}" for name, value in settings.items())
         raise BadParameter(f"{path} is a pilot with other settings ({other}); use those, or another --out")
@@ -99,14 +101,7 @@ def keep(path: Path, rows: Rows, setting: Setting) -> None:
     beside = path.with_name(f"{path.name}.about.json")
     text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
     replace_file(beside, lambda new: new.write_text(text, encoding="utf-8"))
-    replace_file(path, partial(write, rows))
-
-
-def write(rows: Rows, path: Path) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    replace_file(path, partial(write_csv, by_column(COLUMNS, (row.values() for row in rows))))
 
 
 def described(setting: Setting) -> dict[str, Any]:

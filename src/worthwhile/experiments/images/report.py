@@ -1,4 +1,4 @@
-"""What `worthwhile train --data FOLDER` found, as tables and a figure."""
+"""The report of `worthwhile train --data FOLDER`: tables and a figure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def run_path(folder: Path, policy: str, run: int) -> Path:
 
 def real_runs(plan: Any) -> dict[str, Floats]:
     """(runs, tasks): the ratio so far of every policy, of all runs that are complete."""
-    found: dict[str, list[Floats]] = {}
+    ratios: dict[str, list[Floats]] = {}
     for policy in plan.policies:
         for run in range(plan.runs):
             path = run_path(plan.real, policy, run)
             so_far = ratio_so_far(path) if path.is_file() else np.zeros(0)
             if plan.length and len(so_far) == plan.length:
-                found.setdefault(policy, []).append(so_far)
-    return {policy: np.stack(some) for policy, some in found.items()}
+                ratios.setdefault(policy, []).append(so_far)
+    return {policy: np.stack(of_runs) for policy, of_runs in ratios.items()}
 
 
 def ratio_so_far(path: Path) -> Floats:
@@ -92,22 +92,22 @@ def pilot_rows(path: Path) -> list[dict[str, Any]]:
 
 def draw(runs: Mapping[str, Floats], problem: Problem) -> Any:
     """Mean and spread over runs, as the paper's Figure 5."""
-    figure, (axes,) = panels(("really trained",), "tasks", "cumulative reward / cost")
+    figure, [panel] = panels(("really trained",), "tasks", "cumulative reward / cost")
     for policy, so_far in runs.items():
         tasks, mean, spread = np.arange(1, so_far.shape[1] + 1), so_far.mean(axis=0), so_far.std(axis=0)
-        curve(axes, tasks, mean, policy, (mean - spread, mean + spread))
-    reference(axes, tasks, np.full(len(tasks), rules(problem)["θ*"]), "optimum θ* of the pilot")
-    name_lines(figure, [axes])
+        curve(panel, tasks, mean, policy, (mean - spread, mean + spread))
+    reference(panel, tasks, np.full(len(tasks), rules(problem)["θ*"]), "optimum θ* of the pilot")
+    name_lines(figure)
     return figure
 
 
-def text(found: Mapping[str, Any]) -> str:
+def text(facts: Mapping[str, Any]) -> str:
     """The report."""
-    parts = ["The pilot: means of really trained networks.", pilot_table(found["pilot"])]
+    parts = ["The pilot: means of really trained networks.", pilot_table(facts["pilot"])]
     parts += ["The pilot replayed: reward / cost at the end, and of rules that know all means.",
-              replayed_table(found["replayed"])]  # fmt: skip
-    if found["real"]:
-        parts += [f"Really trained: {found['tasks']} tasks per run, costs: {found['costs']}.", real_table(found)]
+              replayed_table(facts["replayed"])]  # fmt: skip
+    if facts["real"]:
+        parts += [f"Really trained: {facts['tasks']} tasks per run, costs: {facts['costs']}.", real_table(facts)]
     return "\n\n".join([*parts, CHOICES])
 
 
@@ -130,9 +130,10 @@ def replayed_table(columns: Mapping[str, list[Any]]) -> str:
     return table(["", *columns["costs"]], rows)
 
 
-def real_table(found: Mapping[str, Any]) -> str:
+def real_table(facts: Mapping[str, Any]) -> str:
     rows = [
-        [policy, str(one["runs"]), digits(one["ratio"]), digits(one["spread"])] for policy, one in found["real"].items()
+        [policy, str(ends["runs"]), digits(ends["ratio"]), digits(ends["spread"])]
+        for policy, ends in facts["real"].items()
     ]
-    rows += [[f"{rule} (pilot)", "", digits(ratio), ""] for rule, ratio in found["rules"].items()]
+    rows += [[f"{rule} (pilot)", "", digits(ratio), ""] for rule, ratio in facts["rules"].items()]
     return table(["policy", "runs", "reward / cost", "spread"], rows)

@@ -12,7 +12,7 @@ from worthwhile.errors import MissingExtra
 from worthwhile.execution.metering import METERS, Measure, Outcome
 from worthwhile.experiments.images import networks
 from worthwhile.experiments.images.folders import Files, Pictures, Pixels, batches, files_of, load
-from worthwhile.experiments.normalising import Scaling
+from worthwhile.experiments.normalisation import Scaling
 
 SHORT, LONG = (1, 2, 3, 4, 5), (1, 5, 10, 15, 20)  # epochs on offer
 JUDGED_AT_ONCE = 50  # test images
@@ -54,9 +54,9 @@ class Setting(NamedTuple):
         return max(1, round(self.steps * TASKS[task].steps))
 
     def files(self, task: str) -> Files:
-        one = TASKS[task]
-        limits = [most for most in (one.images, self.images) if most is not None]
-        return files_of(Path(self.folder), task, networks.NETWORKS[task].classes, one.test, min(limits, default=None))
+        limits = [most for most in (TASKS[task].images, self.images) if most is not None]
+        classes, share = networks.NETWORKS[task].classes, TASKS[task].test
+        return files_of(Path(self.folder), task, classes, share, min(limits, default=None))
 
 
 class Curve(NamedTuple):
@@ -76,8 +76,8 @@ class Order(NamedTuple):
 
 def train(task: str, epochs: int, order: Order) -> Outcome:
     """Train one network; what it was after fewer epochs counts as observations of the shorter options."""
-    found = learn(task, epochs, order.seed, order.setting)
-    counted = {epoch: count(point, found.setup, order.scaling) for epoch, point in found.points.items()}
+    curve = learn(task, epochs, order.seed, order.setting)
+    counted = {epoch: count(point, curve.setup, order.scaling) for epoch, point in curve.points.items()}
     reward, cost = counted.pop(epochs)
     return Outcome(reward, cost, counted)
 
@@ -92,13 +92,13 @@ def count(point: tuple[float, float], setup: float, scaling: Scaling | None) -> 
 
 def learn(task: str, epochs: int, seed: int, setting: Setting) -> Curve:
     """Train a network for so many epochs. Reading images, building and compiling are set-up; judging costs nothing."""
-    k, one, meter = networks.keras(), TASKS[task], METERS[setting.meter]
+    k, meter = networks.keras(), METERS[setting.meter]
     networks.forget(k)
     preparing, files = Measure(meter), setting.files(task)
     training, testing = (load(files.paths[split], setting.size_of(task)) for split in ("train", "test"))
     k.utils.set_random_seed(seed)
     model = networks.build(task, setting.size_of(task), setting.weights)
-    stream = batches(training, one.batch, np.random.default_rng([seed, zlib.crc32(task.encode())]))
+    stream = batches(training, TASKS[task].batch, np.random.default_rng([seed, zlib.crc32(task.encode())]))
     first = next(stream)
     compile_step(model, inputs(k, task, first.pixels), first.labels)
     setup, spent, points = preparing.so_far(), 0.0, {}
@@ -108,7 +108,7 @@ def learn(task: str, epochs: int, seed: int, setting: Setting) -> Curve:
                 batch = next(stream)
                 model.train_on_batch(inputs(k, task, batch.pixels), batch.labels)
         spent += measured.cost
-        if epoch in one.epochs:
+        if epoch in TASKS[task].epochs:
             points[epoch] = judge(k, task, model, testing), spent
     return Curve(setup, points)
 

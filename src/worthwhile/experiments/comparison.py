@@ -1,4 +1,4 @@
-"""Is the default best? Losses of several policies in several settings, compared sample by sample."""
+"""Is the default policy best? Losses of several policies in several settings, compared sample by sample."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worthwhile.experiments.base import OURS, Claim, Columns, Scale, plus_minus
-from worthwhile.experiments.figures import name_lines, panels
+from worthwhile.experiments.base import OURS, Claim, Columns, Scale, by_column, plus_minus
+from worthwhile.experiments.figures import curve, name_lines, panels
 from worthwhile.plots import look_of
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem
@@ -24,9 +24,10 @@ Asked = Sequence[str] | Mapping[str, str]
 
 TIE_ERRORS = 2.0  # a smaller difference, in its own standard errors, is a tie
 TIE_LOSS = 0.1  # … and so is one of less, in % of the optimum
-KNOWING = ("oracle", "optimum")  # told what others must learn: shown, never a rival
+KNOWING = ("oracle", "optimum")  # they know what others must learn: shown, but no rivals
+LOST = "lost, % of the optimum"
 MOST_NAMED = 6  # settings in a sentence
-TICKS_BETWEEN = (  # powers of ten, if the axis goes up by less than a factor of …
+TICKS_BETWEEN = (  # the powers of ten, if the ends of the axis are closer than this factor
     (4.0, (1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)),
     (16.0, (2.0, 5.0)),
     (300.0, (3.0,)),
@@ -84,17 +85,21 @@ def settings_table(settings: Sequence[Setting]) -> Columns:
         for setting in settings
         for policy in setting.policies
     ]
-    return {name: [row[name] for row in rows] for name in rows[0]}
+    return by_column(rows[0], (row.values() for row in rows))
+
+
+def chosen(settings: Sequence[Setting], **names: Any) -> list[Setting]:
+    """The settings with these names."""
+    return [setting for setting in settings if names.items() <= setting.names.items()]
 
 
 def default_claim(settings: Sequence[Setting], where: str) -> Claim:
     """The default is best or tied; the settings where it is not, with the best rival and by how much."""
     behind = []
     for setting in settings:
-        better = [p for p in setting.policies if p not in KNOWING and setting.standing(p) == "better"]
-        if better:
-            best = max(better, key=lambda policy: setting.ahead(policy)[0])
-            behind.append((setting, best))
+        rivals = [policy for policy in setting.policies if policy not in KNOWING]
+        if better := [policy for policy in rivals if setting.standing(policy) == "better"]:
+            behind.append((setting, max(better, key=lambda policy: setting.ahead(policy)[0])))
     behind.sort(key=lambda pair: -pair[0].ahead(pair[1])[0])
     words = [
         f"{setting.label}: {best} loses {plus_minus(*setting.ahead(best))} % less "
@@ -103,8 +108,8 @@ def default_claim(settings: Sequence[Setting], where: str) -> Claim:
     ]
     if len(behind) > MOST_NAMED:
         words.append(f"{len(behind) - MOST_NAMED} more in the table")
-    found = f"not best in {len(behind)} of {len(settings)} settings"
-    return Claim(f"{where}: the default loses least, or ties", OURS, f"{found}: {'; '.join(words)}" if words else found)
+    count = f"not best in {len(behind)} of {len(settings)} settings"
+    return Claim(f"{where}: the default loses least, or ties", OURS, f"{count}: {'; '.join(words)}" if words else count)
 
 
 def simulate_each(
@@ -113,14 +118,14 @@ def simulate_each(
     """One run on each world, worlds side by side in threads; world n has seed + n. Policies may depend on the world."""
     with Progress(len(worlds), scale.progress, " worlds") as bar, ThreadPoolExecutor(os.cpu_count()) as pool:
 
-        def one(number: int) -> Results:
+        def run(number: int) -> Results:
             given = {"seed": scale.seed + number, "threads": 1, "progress": False, **settings}
             asked = policies(worlds[number]) if callable(policies) else policies
             results = scale.simulate(worlds[number], asked, tasks, 1, **given)
             bar.add(1)
             return results
 
-        futures = [pool.submit(one, number) for number in range(len(worlds))]
+        futures = [pool.submit(run, number) for number in range(len(worlds))]
         try:
             return [future.result() for future in futures]
         except BaseException:
@@ -128,42 +133,36 @@ def simulate_each(
             raise
 
 
-def last_losses(results: Results | Sequence[Results]) -> Floats:
-    """(samples, policies): loss at the end in %, runs of one simulation or of several."""
-    several = [results] if isinstance(results, Results) else results
-    return 100.0 * np.concatenate([one.measure("loss")[:, :, -1] for one in several])
+def losses_of(simulations: Sequence[Results]) -> Floats:
+    """(samples, policies, marks): loss in %, the runs of all simulations below each other."""
+    return 100.0 * np.concatenate([results.measure("loss") for results in simulations])
 
 
-def fold(figure: Any, axes: Sequence[Any], columns: int, size: tuple[float, float] = (4.6, 3.0)) -> None:
-    """Move panels that are side by side into rows of so many."""
-    rows = -(-len(axes) // columns)
-    figure.set_size_inches(size[0] * columns, size[1] * rows + 0.6)
-    grid = figure.add_gridspec(rows, columns)
-    for place, one in enumerate(axes):
-        one.set_subplotspec(grid[place // columns, place % columns])
-        if place % columns == 0:
-            one.set_ylabel(axes[0].get_ylabel())
+def last_losses(simulations: Sequence[Results]) -> Floats:
+    """(samples, policies): loss at the end in %."""
+    return losses_of(simulations)[:, :, -1]
 
 
-def points(axes: Any, x: Sequence[float], settings: Sequence[Setting], policy: str) -> None:
+def points(panel: Any, x: Sequence[float], settings: Sequence[Setting], policy: str) -> None:
     """A policy's mean loss over settings with its standard errors, in its own colour."""
     mean, error = np.array([setting.mean(policy) for setting in settings]).T
     look = look_of(policy)
     line = {"color": look.colour, "linestyle": look.dashes, "linewidth": 1.5, "marker": "o", "markersize": 3.5}
-    axes.errorbar(x, mean, error, capsize=2, label=policy, **line)
+    panel.errorbar(x, mean, error, capsize=2, label=policy, **line)
 
 
-def plain_log(axes: Any, which: str) -> None:
-    """Make the x or the y axis logarithmic, with plain numbers, also between the powers of ten if there are few."""
+def plain_log(panel: Any, which: str = "xy") -> None:
+    """Make the axes logarithmic, with plain numbers, also between the powers of ten if there are few."""
     from matplotlib.ticker import LogLocator, NullLocator
 
-    axes.set(**{f"{which}scale": "log"})
-    axis = getattr(axes, f"{which}axis")
-    low, high = axis.get_view_interval()
-    between = next(more for most, more in TICKS_BETWEEN if high < most * low)
-    axis.set_major_locator(LogLocator(subs=(1.0, *between)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_locator(NullLocator())
+    for name in which:
+        panel.set(**{f"{name}scale": "log"})
+        axis = getattr(panel, f"{name}axis")
+        low, high = axis.get_view_interval()
+        between = next(more for most, more in TICKS_BETWEEN if high < most * low)
+        axis.set_major_locator(LogLocator(subs=(1.0, *between)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(NullLocator())
 
 
 def losses_on(
@@ -178,20 +177,31 @@ def losses_on(
     if len(worlds) > 1:
         return last_losses(simulate_each(scale, worlds, policies, tasks, marks=[], delay=delay))
     asked = policies(worlds[0]) if callable(policies) else policies
-    return last_losses(scale.simulate(worlds[0], asked, tasks, runs, marks=[], delay=delay))
+    return last_losses([scale.simulate(worlds[0], asked, tasks, runs, marks=[], delay=delay)])
 
 
 def draw_losses(
     shown: Mapping[str, Sequence[Setting]], x: str, names: Sequence[str], policies: Sequence[str], columns: int = 2
 ) -> Any:
     """Panels of loss over the number that settings call x, one per title, in rows; both axes logarithmic."""
-    figure, axes = panels(list(shown), "", "lost, % of the optimum")
-    fold(figure, axes, columns)
-    for one, name, settings in zip(axes, names, shown.values(), strict=True):
+    figure, axes = panels(list(shown), "", LOST, columns)
+    for panel, name, settings in zip(axes, names, shown.values(), strict=True):
         for policy in policies:
-            points(one, [setting.names[x] for setting in settings], settings, policy)
-        one.set_xlabel(name)
-        plain_log(one, "x")
-        plain_log(one, "y")
-    name_lines(figure, axes[:columns])
+            points(panel, [setting.names[x] for setting in settings], settings, policy)
+        panel.set_xlabel(name)
+        plain_log(panel)
+    name_lines(figure)
+    return figure
+
+
+def draw_learning(shown: Mapping[str, Sequence[Results]], first: int, columns: int) -> Any:
+    """Panels of loss over tasks from the first one on, a panel per title, in rows; both axes logarithmic."""
+    figure, axes = panels(list(shown), "tasks", LOST, columns)
+    for panel, simulations in zip(axes, shown.values(), strict=True):
+        later, losses = simulations[0].marks >= first, losses_of(simulations).mean(axis=0)
+        for policy, mean in zip(simulations[0].policies, losses, strict=True):
+            curve(panel, simulations[0].marks[later], mean[later], policy)
+        plain_log(panel)
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+    name_lines(figure)
     return figure

@@ -37,18 +37,18 @@ def scalings(table: Table, floor: float) -> dict[str, Scaling]:
     """The bounds of every kind."""
     if not 0.0 < floor < 1.0:
         raise BadParameter(f"floor = {floor:g}; a normalised cost's floor lies between 0 and 1, without them")
-    found = {}
+    by_kind = {}
     for number, kind in enumerate(table.kinds):
         reward, cost = (values[table.kind == number] for values in (table.reward, table.cost))
         bounds = float(reward.min()), float(reward.max()), float(cost.min()), float(cost.max())
-        found[kind] = Scaling(*bounds, floor)
-    return found
+        by_kind[kind] = Scaling(*bounds, floor)
+    return by_kind
 
 
 def normalised(table: Table, floor: float) -> Table:
     """The table with every reward and cost normalised."""
     reward, cost = table.reward.copy(), table.cost.copy()
-    for number, one in enumerate(scalings(table, floor).values()):
+    for number, scaling in enumerate(scalings(table, floor).values()):
         rows = table.kind == number
-        reward[rows], cost[rows] = one.reward(table.reward[rows]), one.cost(table.cost[rows])
+        reward[rows], cost[rows] = scaling.reward(table.reward[rows]), scaling.cost(table.cost[rows])
     return table._replace(reward=reward, cost=cost)
