@@ -102,6 +102,11 @@ def tidy_each(label: str, simulations: Mapping[str, Results], measures: Sequence
     return {label: names, **{name: [value for table in tables.values() for value in table[name]] for name in columns}}
 
 
+def verdict(holds: bool) -> str:
+    """Of a claim that this run can decide."""
+    return REPRODUCED if holds else NOT_REPRODUCED
+
+
 def by_column(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> Columns:
     """A table that was made row by row."""
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

@@ -8,16 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.base import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    Claim,
-    Columns,
-    Outcome,
-    Scale,
-    by_column,
-    plus_minus,
-)
+from worthwhile.experiments.base import Claim, Columns, Outcome, Scale, by_column, plus_minus, verdict
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.experiments.growth import Power, fitted_power
 from worthwhile.experiments.proof_measures import (
@@ -181,7 +172,7 @@ def lemma(number: int, claim: str, quantity: str, rows: Sequence[Term], powers: 
     power, last = powers[quantity], chosen[-1]
     return Claim(
         f"Lemma {number}: {claim}",
-        REPRODUCED if power.at_most(ORDERS[quantity]) and margin > 1.0 else NOT_REPRODUCED,
+        verdict(power.at_most(ORDERS[quantity]) and margin > 1.0),
         f"goes as T^({power}) from T = {FIT_FROM:,} on, {plus_minus(last.value, last.error)} at T = {last.tasks:,}; "
         f"the explicit bound is at least {margin:.3g} times the measurement",
     )
@@ -199,7 +190,7 @@ def lemma_3(rows: Sequence[Term]) -> Claim:
     shares = [value[end, "robbins_monro_gap"] / limit for end, limit in zip(ends, limits, strict=True)]
     return Claim(
         "Lemma 3: the Robbins–Monro gap is at most the learning error or the mean distance of θ from θ*",
-        REPRODUCED if max(shares) <= 1.0 else NOT_REPRODUCED,
+        verdict(max(shares) <= 1.0),
         f"it is between {100 * min(shares):.2g} and {100 * max(shares):.2g} % of the larger of the two, for T from "
         f"{ends[0]:,} to {ends[-1]:,}",
     )
@@ -211,7 +202,7 @@ def lemma_4(drift: Columns) -> Claim:
     holds, margin = int((left <= right).sum()), np.array(drift["lyapunov_bound"]) / np.array(drift["lyapunov"])
     return Claim(
         "Lemma 4: the Lyapunov drift is at most −2 c_min η E V + η² b + θ_gap η E[optimism]",
-        REPRODUCED if holds == len(left) else NOT_REPRODUCED,
+        verdict(holds == len(left)),
         f"holds between {holds} of {len(left)} pairs of marks; carried on from mark to mark it bounds E V by "
         f"{margin[-1]:.2g} times what is measured after {drift['tasks'][-1]:,.0f} tasks",
     )
@@ -229,7 +220,7 @@ def convergence(longest: Mapping[str, Results], settling: Mapping[str, Power]) -
         parts.append(f"{problem}: θ* = {results.best.ratio:.4g}, after {results.marks[-1]:,} tasks {', '.join(ends)}")
     return Claim(
         "θ converges to θ*",
-        REPRODUCED if all(power.exponent + 2.0 * power.error < 0.0 for power in settling.values()) else NOT_REPRODUCED,
+        verdict(all(power.exponent + 2.0 * power.error < 0.0 for power in settling.values())),
         f"√E(θ − θ*)² after T tasks on {COVERED}: {powers}; {'; '.join(parts)}",
     )
 

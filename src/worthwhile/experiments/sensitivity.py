@@ -7,15 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from worthwhile.experiments.base import OURS, Claim, Outcome, Scale, plus_minus
-from worthwhile.experiments.comparison import (
-    Asked,
-    Setting,
-    chosen,
-    default_claim,
-    draw_losses,
-    losses_on,
-    settings_table,
-)
+from worthwhile.experiments.comparison import Setting, chosen, default_claim, draw_losses, losses_on, settings_table
 from worthwhile.optimum import bounds_of
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Noise, Problem, seven_kinds
@@ -62,7 +54,7 @@ def believing(scale: Scale, world: str, problems: Sequence[Problem], tasks: int,
     """DOL-RM with every wrong belief, all on the same tasks; the default has no beliefs."""
     wrong = [(belief, factor) for belief, factors in BELIEFS.items() for factor in factors]
 
-    def policies(problem: Problem) -> Asked:
+    def policies(problem: Problem) -> dict[str, str]:
         believers = {f"{belief} × {factor:g}": misled(problem, tasks, belief, factor) for belief, factor in wrong}
         return {DEFAULT: DEFAULT, **believers}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.base import NOT_REPRODUCED, REPRODUCED, Claim, Columns, Outcome, Scale
+from worthwhile.experiments.base import Claim, Columns, Outcome, Scale, verdict
 from worthwhile.experiments.figures import curve, panels, reference
 from worthwhile.optimum import ratio_of, solve
 from worthwhile.problem import Problem
@@ -96,7 +96,7 @@ def printed(table: Columns) -> Claim:
     same = all(abs(ratios[name] - ratio) < 1e-12 for name, ratio in PRINTED.items())
     words = " and ".join(f"{name} earns {ratio:.6g}" for name, ratio in ratios.items())
     claim = f"Table 1: {', '.join(f'{name} {ratio:g}' for name, ratio in PRINTED.items())}"
-    return Claim(claim, REPRODUCED if same else NOT_REPRODUCED, words)
+    return Claim(claim, verdict(same), words)
 
 
 def other_distribution() -> Claim:
@@ -105,7 +105,7 @@ def other_distribution() -> Claim:
     greedy, reverse = row["greedy"][0], row["reverse"][0]
     return Claim(
         f"with arrivals {{{OTHER_SHARE:g}, {1 - OTHER_SHARE:g}}} the reverse algorithm fails",
-        REPRODUCED if reverse < greedy else NOT_REPRODUCED,
+        verdict(reverse < greedy),
         f"greedy {greedy:.4g}, reverse {reverse:.4g}; the reverse is worse at every share below {crossing()}",
     )
 
@@ -116,7 +116,7 @@ def by_arrivals_alone(shares: Columns) -> Claim:
     worst = int(np.argmin(parts))
     return Claim(
         "greedy is arbitrarily sub-optimal: the toy example, only its arrivals twisted",
-        NOT_REPRODUCED if parts[worst] > 0.5 else REPRODUCED,
+        verdict(parts[worst] <= 0.5),
         f"greedy never earns less than {100 * parts[worst]:.3g} % of the optimum (at a share of "
         f"{shares['share'][worst]:g}); the toy's rewards and costs leave no more to lose",
     )
@@ -130,7 +130,7 @@ def in_the_family(family: Columns) -> Claim:
     falling = bool((np.diff(table) < 0.0).all())
     return Claim(
         "greedy is arbitrarily sub-optimal: a family of problems that begins with the toy example",
-        REPRODUCED if falling and after < 1.0 else NOT_REPRODUCED,
+        verdict(falling and after < 1.0),
         f"with option III at a cost of {dear:,.0f}, greedy earns {100 * table[-1]:.2g} % of the optimum at a share of "
         f"{SHARE:g}, {before:.3g} % when kind I never arrives, and {after:.2g} % when {100 * twist:g} % of the tasks "
         "are of kind I; it falls to 0 as 1/cost",

@@ -8,17 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.base import (
-    NOT_REPRODUCED,
-    OURS,
-    REPRODUCED,
-    Claim,
-    Columns,
-    Outcome,
-    Scale,
-    by_column,
-    plus_minus,
-)
+from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, plus_minus, verdict
 from worthwhile.experiments.figures import curve, name_lines, panels, reference
 from worthwhile.experiments.growth import Power, Regret, fitted_power, regret_from, regret_sample, regrets
 from worthwhile.problem import Noise, seven_kinds, two_kinds
@@ -128,7 +118,7 @@ def order(problem: str, rows: Sequence[Regret], slopes: Slopes) -> Claim:
     proof = "" if problem == COVERED else "; the proof of the bound does not cover N(0, 1)"
     return Claim(
         f"{problem}: DOL-RM's regret is O(T^¾)",
-        REPRODUCED if fitted.at_most(0.75) and margin > 1.0 else NOT_REPRODUCED,
+        verdict(fitted.at_most(0.75) and margin > 1.0),
         f"grows as T^({fitted}) from T = {FIT_FROM:,} on, as T^({last}) in the last decade to {chosen[-1].tasks:,}; "
         f"the explicit bound is at least {margin:.3g} times the measurement{proof}",
     )
@@ -138,8 +128,8 @@ def oracle(slopes: Slopes) -> Claim:
     """With the means known, only θ is left to learn."""
     fitted = [slopes[problem, "oracle"][0] for problem in PROBLEMS]
     powers = "; ".join(f"{problem}: T^({power})" for problem, power in zip(PROBLEMS, fitted, strict=True))
-    verdict = REPRODUCED if all(power.at_most(0.5) for power in fitted) else NOT_REPRODUCED
-    return Claim("with the means known (Neely's oracle) the regret is O(√T)", verdict, powers)
+    holds = all(power.at_most(0.5) for power in fitted)
+    return Claim("with the means known (Neely's oracle) the regret is O(√T)", verdict(holds), powers)
 
 
 def other(claim: str, policy: str, rows: Sequence[Regret], slopes: Slopes) -> Claim:
