@@ -84,14 +84,10 @@ def one_more(moments: Sums, reward: float, cost: float, weight: float = 1.0) -> 
     mean_cost += cost_before * share
     reward_after = weight * (reward - mean_reward)
     cost_after = weight * (cost - mean_cost)
-    return (
-        pulls,
-        mean_reward,
-        mean_cost,
-        reward_squares + reward_before * reward_after,
-        cost_squares + cost_before * cost_after,
-        products + reward_before * cost_after,
-    )
+    reward_squares += reward_before * reward_after
+    cost_squares += cost_before * cost_after
+    products += reward_before * cost_after
+    return pulls, mean_reward, mean_cost, reward_squares, cost_squares, products
 
 
 def scale_moments(arms: Moments, scale: float, least: float) -> None:

@@ -44,15 +44,9 @@ class Engine(Protocol):
     def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged: ...
     def judge(self, kind: int, option: int) -> Judged: ...
     def learn(
-        self,
-        kind: int,
-        option: int,
-        reward_estimate: float,
-        cost_estimate: float,
-        reward: float,
-        cost: float,
-        task: int,
-    ) -> None: ...
+        self, kind: int, option: int, reward_estimate: float, cost_estimate: float,
+        reward: float, cost: float, task: int,
+    ) -> None: ...  # fmt: skip
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None: ...
 
 
@@ -101,15 +95,9 @@ class Interpreted:
         return self.policy.judge(self.state, kind, option)
 
     def learn(
-        self,
-        kind: int,
-        option: int,
-        reward_estimate: float,
-        cost_estimate: float,
-        reward: float,
-        cost: float,
-        task: int,
-    ) -> None:
+        self, kind: int, option: int, reward_estimate: float, cost_estimate: float,
+        reward: float, cost: float, task: int,
+    ) -> None:  # fmt: skip
         made = Decision(option, reward_estimate, cost_estimate)
         self.policy.learn(self.state, kind, made, reward, cost, Rng(self.seed_key, task))
         count_report(self.totals, kind, option, reward, cost)
@@ -163,15 +151,9 @@ class Compiled:
         return made
 
     def learn(
-        self,
-        kind: int,
-        option: int,
-        reward_estimate: float,
-        cost_estimate: float,
-        reward: float,
-        cost: float,
-        task: int,
-    ) -> None:
+        self, kind: int, option: int, reward_estimate: float, cost_estimate: float,
+        reward: float, cost: float, task: int,
+    ) -> None:  # fmt: skip
         self.learning(self.holder, kind, option, reward_estimate, cost_estimate, reward, cost, self.seed_key, task)
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:

@@ -22,15 +22,7 @@ from worthwhile.rng import Rng
 from worthwhile.simulation.environments.base import World
 from worthwhile.state import Floats, Indices
 
-TOTALS = (
-    "reward",
-    "cost",
-    "expected_reward",
-    "expected_cost",
-    "regret",
-    "estimated_reward",
-    "estimated_cost",
-)
+TOTALS = ("reward", "cost", "expected_reward", "expected_cost", "regret", "estimated_reward", "estimated_cost")
 NOT_ON_OFFER = "an option that is not on offer"
 BEGIN, END = 7, 8  # positions of these arguments of `play`
 CAN_BE_LATE = True  # False in machine code for runs without delay, which then has no code for it

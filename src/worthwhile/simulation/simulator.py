@@ -189,15 +189,9 @@ class Player:
         self.price = price_in(self.state)
 
     def play(
-        self,
-        stage: Stage,
-        engine: Callable[..., None],
-        block: Block,
-        start: int,
-        seed_key: int,
-        marks: npt.NDArray[np.int64],
-        curve: Floats,
-    ) -> None:
+        self, stage: Stage, engine: Callable[..., None], block: Block, start: int, seed_key: int,
+        marks: npt.NDArray[np.int64], curve: Floats,
+    ) -> None:  # fmt: skip
         """Play a block, stopping at every mark in it to read the totals."""
         end = start + len(block.kinds)
         inside = np.flatnonzero((marks > start) & (marks <= end))

@@ -11,21 +11,8 @@ from worthwhile.problem import Problem
 from worthwhile.simulation.environments import Drift, Environment, World, synthetic
 from worthwhile.simulation.loop import explained, feedback
 from worthwhile.state import Floats, Indices
-from worthwhile.testing.rules import (
-    ARRIVALS,
-    COMPILES,
-    COSTS,
-    DRAW,
-    FEEDBACK,
-    KEY,
-    MEANS,
-    SAME_BITS,
-    SAME_DRAW,
-    TASKS,
-    WORLD,
-    attempt,
-    broken,
-)
+from worthwhile.testing import rules
+from worthwhile.testing.rules import KEY, TASKS, attempt, broken
 
 DRAWS, SLOW_DRAWS = 1 << 17, 1 << 13  # tasks drawn from a world: compiled, interpreted
 ANSWERS = 1 << 24  # at most
@@ -48,7 +35,7 @@ def check_world(problem: Problem, world: World) -> None:
     """Every rule about one world and the problem that it claims to be."""
     missing = [name for name in ("draw", "feedback") if not callable(getattr(world, name, None))]
     if not (isinstance(world, tuple) and hasattr(world, "_fields")) or missing:
-        raise broken(world, WORLD, f"no method {missing[0]}" if missing else "it is not a NamedTuple")
+        raise broken(world, rules.WORLD, f"no method {missing[0]}" if missing else "it is not a NamedTuple")
     fast = available()
     count = min(DRAWS if fast else SLOW_DRAWS, ANSWERS // (1 if fast else 64) // len(problem.options))
     kinds, latents = check_draw(problem, world, max(TASKS, count))
@@ -61,16 +48,16 @@ def check_world(problem: Problem, world: World) -> None:
 def check_draw(problem: Problem, world: World, count: int) -> tuple[Indices, Floats]:
     """Tasks of the right form, the same for the same generator."""
     (kinds, latents), (kinds_again, latents_again) = (
-        attempt(world, DRAW, world.draw, np.random.default_rng(KEY), count) for _ in range(2)
+        attempt(world, rules.DRAW, world.draw, np.random.default_rng(KEY), count) for _ in range(2)
     )
     forms = [(getattr(array, "dtype", None), np.shape(array)) for array in (kinds, latents)]
     columns = forms[1][1][1:]
     if forms != [(np.uint32, (count,)), (np.float64, (count, *columns))] or len(columns) != 1:
-        raise broken(world, DRAW, f"(type, shape) of kinds and latents are {forms} for {count} tasks")
+        raise broken(world, rules.DRAW, f"(type, shape) of kinds and latents are {forms} for {count} tasks")
     if kinds.max() >= len(problem.kinds):
-        raise broken(world, DRAW, f"kind {kinds.max()} where there are {len(problem.kinds)} kinds")
+        raise broken(world, rules.DRAW, f"kind {kinds.max()} where there are {len(problem.kinds)} kinds")
     if kinds.tobytes() != kinds_again.tobytes() or latents.tobytes() != latents_again.tobytes():
-        raise broken(world, SAME_DRAW, "two generators with the same seed drew different tasks")
+        raise broken(world, rules.SAME_DRAW, "two generators with the same seed drew different tasks")
     return kinds, latents
 
 
@@ -82,26 +69,26 @@ def check_arrivals(problem: Problem, world: World, kinds: Indices) -> None:
         shown = (
             f"kind {problem.kinds[kind]!r}: {seen[kind]:.6g} of {len(kinds)} tasks, the problem says {share[kind]:.6g}"
         )
-        raise broken(world, ARRIVALS, shown)
+        raise broken(world, rules.ARRIVALS, shown)
 
 
 def check_answers(problem: Problem, world: World, option: int, kinds: Indices, latents: Floats) -> None:
     """The feedback of one option to the tasks that offer it."""
     few = answer(world, option, kinds[:TASKS], latents[:TASKS])
     if few.tobytes() != answer(world, option, kinds[:TASKS], latents[:TASKS]).tobytes():
-        raise broken(world, SAME_DRAW, f"option {problem.options[option]!r} answered the same tasks differently")
+        raise broken(world, rules.SAME_DRAW, f"option {problem.options[option]!r} answered the same tasks differently")
     answers = answer_fast(world, option, kinds, latents) if available() else answer(world, option, kinds, latents)
     if answers[:TASKS].tobytes() != few.tobytes():
-        raise broken(world, SAME_BITS, f"option {problem.options[option]!r}: {few} and {answers[:TASKS]}")
+        raise broken(world, rules.SAME_BITS, f"option {problem.options[option]!r}: {few} and {answers[:TASKS]}")
     if not np.isfinite(answers).all():
         row = int(np.argmin(np.isfinite(answers).all(axis=1)))
         raise broken(
-            world, FEEDBACK, f"{answers[row]} for {where(problem, kinds[row], option)}, latents {latents[row]}"
+            world, rules.FEEDBACK, f"{answers[row]} for {where(problem, kinds[row], option)}, latents {latents[row]}"
         )
     allowed = problem.cost_noise.family == "gaussian" and problem.cost_noise.sd != 0.0
     if not allowed and (answers[:, 1] < 0.0).any():
         row = int(np.argmin(answers[:, 1]))
-        raise broken(world, COSTS, f"cost {answers[row, 1]:g} for {where(problem, kinds[row], option)}")
+        raise broken(world, rules.COSTS, f"cost {answers[row, 1]:g} for {where(problem, kinds[row], option)}")
     check_means(problem, world, option, kinds, answers)
 
 
@@ -115,7 +102,7 @@ def check_means(problem: Problem, world: World, option: int, kinds: Indices, ans
             allowed = ERRORS * values.std() / len(values) ** 0.5 + ERRORS**2 * width / len(values) + 1e-9 * abs(mean)
             if abs(values.mean() - mean) > allowed:
                 shown = f"mean {name} {values.mean():.6g} ± {allowed / ERRORS:.2g}, the problem says {mean:.6g}"
-                raise broken(world, MEANS, f"{where(problem, kind, option)}: {shown} ({len(values)} tasks)")
+                raise broken(world, rules.MEANS, f"{where(problem, kind, option)}: {shown} ({len(values)} tasks)")
 
 
 def where(problem: Problem, kind: int, option: int) -> str:
@@ -134,7 +121,7 @@ def answer_all(world: Any, option: int, kinds: Indices, latents: Floats, answers
 def answer(world: World, option: int, kinds: Indices, latents: Floats) -> Floats:
     """The interpreted feedback."""
     answers = np.empty((len(kinds), 2))
-    attempt(world, FEEDBACK, answer_all, world, option, kinds, latents, answers)
+    attempt(world, rules.FEEDBACK, answer_all, world, option, kinds, latents, answers)
     return answers
 
 
@@ -145,5 +132,5 @@ def answer_fast(world: World, option: int, kinds: Indices, latents: Floats) -> F
         loop = machine_code(answer_all, {"feedback": type(world).feedback})
         explained(loop, "any policy", type(world).__name__)(world, option, kinds, latents, answers)
     except Exception as error:  # it ran interpreted, so this is numba's doing
-        raise broken(world, COMPILES, str(error)) from error
+        raise broken(world, rules.COMPILES, str(error)) from error
     return answers

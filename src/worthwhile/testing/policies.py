@@ -19,25 +19,8 @@ from worthwhile.simulation.environments import synthetic
 from worthwhile.simulation.loop import TOTALS, Block, engine_for, new_flight, truth_of
 from worthwhile.simulation.simulator import Delay
 from worthwhile.state import Floats, Indices, Size
-from worthwhile.testing.rules import (
-    ANY_TASK,
-    COMPILES,
-    DECISION,
-    FINITE,
-    GROWTH,
-    IN_PLACE,
-    KEY,
-    MEMORY,
-    PARAMETERS,
-    PLAIN_NUMBERS,
-    SAME_BITS,
-    SAME_DECISION,
-    SIDE,
-    STATE,
-    TASKS,
-    attempt,
-    broken,
-)
+from worthwhile.testing import rules
+from worthwhile.testing.rules import KEY, TASKS, attempt, broken
 
 UNMOVED = ("tasks", "price", "arrivals", "plug_in")
 HARD = ((0.0, 1e-6), (-1e6, 1.0), (1e6, 1e6), (-1e-6, 1e6), (0.0, 1.0))  # rewards and costs
@@ -92,14 +75,14 @@ def instance(policy: Any) -> Policy:
         truth, needed = told._asdict(), [name for name in policy._fields if name not in policy._field_defaults]  # type: ignore[attr-defined]
         unknown = [name for name in needed if name not in truth]
         if unknown:
-            raise broken(policy, PARAMETERS, f"nothing is known about {unknown[0]!r}; check an instance instead")
+            raise broken(policy, rules.PARAMETERS, f"nothing is known about {unknown[0]!r}; check an instance instead")
         policy = policy(**{name: truth[name] for name in needed})
     missing = [name for name in METHODS if not callable(getattr(policy, name, None))]
     if not (isinstance(policy, tuple) and hasattr(policy, "_fields")) or missing:
-        raise broken(policy, PARAMETERS, f"no method {missing[0]}" if missing else "it is not a NamedTuple")
+        raise broken(policy, rules.PARAMETERS, f"no method {missing[0]}" if missing else "it is not a NamedTuple")
     for name, value in zip(policy._fields, policy, strict=True):
         if not isinstance(value, int | float | np.number | np.bool_ | np.ndarray):
-            raise broken(policy, PARAMETERS, f"{name} = {value!r}")
+            raise broken(policy, rules.PARAMETERS, f"{name} = {value!r}")
     return policy  # type: ignore[return-value]
 
 
@@ -115,21 +98,21 @@ def check_state(policy: Any, size: Size) -> None:
     forms = [state_form(policy, small), state_form(policy, large)]
     for (name, form), (_, larger_form) in zip(*forms, strict=True):
         if not form & larger_form:
-            raise broken(policy, STATE, f"{name} does not grow with the state as its shape at {small} suggests")
+            raise broken(policy, rules.STATE, f"{name} does not grow with the state as its shape at {small} suggests")
 
 
 def state_form(policy: Any, size: Size) -> list[tuple[str, set[int]]]:
     """Which of the three shapes each array has."""
-    state = attempt(policy, STATE, policy.init, *size)
+    state = attempt(policy, rules.STATE, policy.init, *size)
     if not (isinstance(state, tuple) and hasattr(state, "_fields")):
-        raise broken(policy, STATE, f"init returned {state!r}")
+        raise broken(policy, rules.STATE, f"init returned {state!r}")
     shapes = ((1,), (size.kinds,), tuple(size))
     forms = []
     for name, array in states.arrays(state):
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
-            raise broken(policy, STATE, f"{name} = {array!r}")
+            raise broken(policy, rules.STATE, f"{name} = {array!r}")
         if array.shape not in shapes:
-            raise broken(policy, STATE, f"{name} has shape {array.shape} for {size}")
+            raise broken(policy, rules.STATE, f"{name} has shape {array.shape} for {size}")
         forms.append((name, {form for form, shape in enumerate(shapes) if array.shape == shape}))
     return forms
 
@@ -158,11 +141,11 @@ def try_tasks(policy: Any, state: Any, size: Size, tasks: Sequence[Case]) -> Non
         take_in(policy, state, case, case.kind, made, int(case.options[-1]))
         take_in(policy, again, case, case.kind, made, int(case.options[-1]))
         if not states.same(state, again):
-            raise broken(policy, SAME_DECISION, f"it learned differently, twice from {case}")
+            raise broken(policy, rules.SAME_DECISION, f"it learned differently, twice from {case}")
         option = case.options[case.options == made.option][0]
         take_in(policy, typed, case, np.uint32(case.kind), Decision(option, *made[1:]), case.options[-1])
         if not states.same(state, typed):
-            raise broken(policy, PLAIN_NUMBERS, f"they leave different states after {case}")
+            raise broken(policy, rules.PLAIN_NUMBERS, f"they leave different states after {case}")
 
 
 def take_in(policy: Any, state: Any, case: Case, kind: Any, made: Decision, side: Any) -> None:
@@ -172,7 +155,7 @@ def take_in(policy: Any, state: Any, case: Case, kind: Any, made: Decision, side
     change(policy, policy.observe, state, kind, side, case.cost, case.cost, case.rng)
     for (name, old), (_, new) in zip(states.arrays(before), states.arrays(state), strict=True):
         if set(name.split(".")) & set(UNMOVED) and old.tobytes() != new.tobytes():
-            raise broken(policy, SIDE, f"{name} went from {old} to {new} in {case}")
+            raise broken(policy, rules.SIDE, f"{name} went from {old} to {new} in {case}")
 
 
 def decide(policy: Any, state: Any, case: Case) -> Decision:
@@ -184,43 +167,45 @@ def decide(policy: Any, state: Any, case: Case) -> Decision:
     arrays = (np.uint32(case.kind), case.options, case.pending, case.rng)
     plain = (case.kind, options, case.pending.tolist(), case.rng)
     made, again, other = (
-        decision(policy, attempt(policy, ANY_TASK, policy.choose, frozen, *task), options, case)
+        decision(policy, attempt(policy, rules.ANY_TASK, policy.choose, frozen, *task), options, case)
         for task in (arrays, arrays, plain)
     )
     if made != other and all(policy.choose(frozen, *arrays) == made for _ in range(20)):
-        raise broken(policy, PLAIN_NUMBERS, f"{made} from NumPy's, {other} from plain ones, for {case}")
+        raise broken(policy, rules.PLAIN_NUMBERS, f"{made} from NumPy's, {other} from plain ones, for {case}")
     if not made == again == other:
-        raise broken(policy, SAME_DECISION, f"{made}, {again} and {other} for {case}")
+        raise broken(policy, rules.SAME_DECISION, f"{made}, {again} and {other} for {case}")
     judged, again = (
-        decision(policy, attempt(policy, ANY_TASK, policy.judge, frozen, case.kind, made.option), [made.option], case)
+        decision(
+            policy, attempt(policy, rules.ANY_TASK, policy.judge, frozen, case.kind, made.option), [made.option], case
+        )
         for _ in range(2)
     )
     if judged != again:
-        raise broken(policy, SAME_DECISION, f"judge says {judged} and {again} for {case}")
+        raise broken(policy, rules.SAME_DECISION, f"judge says {judged} and {again} for {case}")
     return made
 
 
 def decision(policy: Any, made: Any, options: list[int], case: Case) -> Decision:
     """A decision in plain numbers, if it is one."""
     if not isinstance(made, Decision) or made.option not in options:
-        raise broken(policy, DECISION, f"{made!r} where options {options} are on offer, for {case}")
+        raise broken(policy, rules.DECISION, f"{made!r} where options {options} are on offer, for {case}")
     plain = Decision(int(made.option), float(made.reward_estimate), float(made.cost_estimate))
     if not np.isfinite(plain[1:]).all():
-        raise broken(policy, FINITE, f"{made} for {case}")
+        raise broken(policy, rules.FINITE, f"{made} for {case}")
     return plain
 
 
 def change(policy: Any, method: Callable[..., Any], state: Any, *task: Any) -> None:
     """Learn or observe, checked."""
     before = [(name, array.shape, array.dtype) for name, array in states.arrays(state)]
-    returned = attempt(policy, ANY_TASK, method, state, *task)
+    returned = attempt(policy, rules.ANY_TASK, method, state, *task)
     after = [(name, array.shape, array.dtype) for name, array in states.arrays(state)]
     if returned is not None or before != after:
         shown = f"returned {returned!r}" if returned is not None else f"made {before} into {after}"
-        raise broken(policy, IN_PLACE, f"{method.__name__} {shown}")
+        raise broken(policy, rules.IN_PLACE, f"{method.__name__} {shown}")
     for name, array in states.arrays(state):
         if not np.isfinite(array).all():
-            raise broken(policy, FINITE, f"{name} is {array} after {method.__name__} with {task}")
+            raise broken(policy, rules.FINITE, f"{name} is {array} after {method.__name__} with {task}")
 
 
 def check_memory(policy: Any, size: Size) -> None:
@@ -233,13 +218,13 @@ def check_memory(policy: Any, size: Size) -> None:
     follow(policy, policy.init(*size), cases(size, 3)[1:])  # a number of tasks that no small cycle divides
     restored = states.from_bytes(policy, stored, size)
     if not states.same(restored, before):
-        raise broken(policy, MEMORY, "the state comes back from storage with other bits")
+        raise broken(policy, rules.MEMORY, "the state comes back from storage with other bits")
     again = follow(policy, restored, tasks[TASKS // 2 :])
     for case, before_storage, after in zip(tasks[TASKS // 2 :], went, again, strict=True):
         if before_storage != after:
-            raise broken(policy, MEMORY, f"{before_storage}, but {after} after storage, for {case}")
+            raise broken(policy, rules.MEMORY, f"{before_storage}, but {after} after storage, for {case}")
     if not states.same(state, restored):
-        raise broken(policy, MEMORY, "the stored state learns otherwise than the one it was stored from")
+        raise broken(policy, rules.MEMORY, "the stored state learns otherwise than the one it was stored from")
 
 
 def check_growth(policy: Any, size: Size, accepts_more: bool) -> None:
@@ -252,7 +237,7 @@ def check_growth(policy: Any, size: Size, accepts_more: bool) -> None:
     went, again = follow(policy, state, tasks[TASKS // 2 :]), follow(policy, grown, wider[TASKS // 2 :])
     for case, old, new in zip(tasks[TASKS // 2 :], went, again, strict=True):
         if old != new:
-            raise broken(policy, GROWTH, f"{old} with room for {size}, {new} with room for {larger}, for {case}")
+            raise broken(policy, rules.GROWTH, f"{old} with room for {size}, {new} with room for {larger}, for {case}")
     if accepts_more:
         try_tasks(policy, grown, larger, cases(larger, 5))
 
@@ -274,13 +259,13 @@ def check_same_bits(policy: Any, problem: Problem, delay: Delay) -> None:
     try:
         twin, twin_totals = run(policy, problem, delay, "compiled")
     except Exception as error:  # it ran interpreted, so this is numba's doing
-        raise broken(policy, COMPILES, f"{error}; or check it with compiled=False") from error
+        raise broken(policy, rules.COMPILES, f"{error}; or check it with compiled=False") from error
     if totals.tobytes() != twin_totals.tobytes():
         shown = dict(zip(TOTALS, zip(totals.tolist(), twin_totals.tolist(), strict=True), strict=True))
-        raise broken(policy, SAME_BITS, f"totals with {delay} (interpreted, compiled): {shown}")
+        raise broken(policy, rules.SAME_BITS, f"totals with {delay} (interpreted, compiled): {shown}")
     for (name, array), (_, other) in zip(states.arrays(state), states.arrays(twin), strict=True):
         if array.tobytes() != other.tobytes():
-            raise broken(policy, SAME_BITS, f"{name} with {delay}: {array} interpreted, {other} compiled")
+            raise broken(policy, rules.SAME_BITS, f"{name} with {delay}: {array} interpreted, {other} compiled")
 
 
 def run(policy: Any, problem: Problem, delay: Delay, engine: str) -> tuple[Any, Floats]:
