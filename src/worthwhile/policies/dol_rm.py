@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.decision import Decision, first_untried, most_promising, robbins_monro
+from worthwhile.decision import Decision, most_promising, robbins_monro
 from worthwhile.learning import Arms, new_arms, optimistic, record
 from worthwhile.policies.base import not_negative, ordered, positive
 from worthwhile.rng import Rng
@@ -49,11 +49,9 @@ class DolRm(NamedTuple):
         return State(new_arms(kinds, options), np.zeros(1), np.full(1, step), np.full(1, self.price_min))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        untried = first_untried(state.arms.pulls, kind, options, pending) if self.explore_first else -1
-        if untried >= 0:
-            reward, cost = optimistic(self, state.arms, kind, options[untried])
-            return Decision(options[untried], reward, cost)
-        return most_promising(self, state.arms, state.price[0], kind, options)  # argmax r̂ − θ·č, Eq. (2), (3), (7)
+        return most_promising(
+            self, state.arms, state.price[0], kind, options, pending, self.explore_first
+        )  # argmax r̂ − θ·č, Eq. (2), (3) and (7)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         reward, cost = optimistic(self, state.arms, kind, option)

@@ -12,17 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.decision import (
-    NOTHING,
-    Decision,
-    PlugIn,
-    arrive,
-    contribute,
-    first_untried,
-    new_plug_in,
-    scale_plug_in,
-    settle,
-)
+from worthwhile.decision import NOTHING, Decision, PlugIn, arrive, contribute, new_plug_in, scale_plug_in, settle
 from worthwhile.learning import Moments, new_moments, record_moments, scale_moments
 from worthwhile.policies.base import bad, positive
 from worthwhile.policies.evidence import evidence, pool
@@ -78,6 +68,15 @@ def fade(state: State, half_life: float) -> None:
         scale_moments(state.arms, scale, LIGHTEST)
         scale_plug_in(state.plug_in, scale, LIGHTEST)
         state.weight[0] = 1.0
+
+
+def first_untried(pulls: Floats, kind: int, options: Indices, pending: Indices) -> int:
+    """The position of the first option that has neither reported nor is running; −1 if there is none."""
+    position = -1
+    for at, option in enumerate(options):
+        if position < 0 and pulls[kind, option] == 0.0 and pending[option] == 0:
+            position = at
+    return position
 
 
 def least_busy(options: Indices, pending: Indices, rng: Rng) -> int:

@@ -51,7 +51,7 @@ class PlugInDol(NamedTuple):
         return State(new_arms(kinds, options), new_plug_in(kinds))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        return most_promising(self, state.arms, state.plug_in.price[0], kind, options)
+        return most_promising(self, state.arms, state.plug_in.price[0], kind, options, pending)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         reward, cost = optimistic(self, state.arms, kind, option)

@@ -41,7 +41,7 @@ class RunningRatio(NamedTuple):
         return State(new_arms(kinds, options), np.zeros(1), np.zeros(1), np.zeros(1))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        return most_promising(self, state.arms, state.price[0], kind, options)
+        return most_promising(self, state.arms, state.price[0], kind, options, pending)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         reward, cost = optimistic(self, state.arms, kind, option)
