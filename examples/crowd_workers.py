@@ -6,8 +6,8 @@ Answers come back out of order; a worker who never answers costs nothing but a l
 Prints:
 
     2918 labels, 0.0908 right ones per cent, 20 still out
-    birds: cem 72%, dot 5%, ann 1%, bob 22%
-    texts: cem 22%, dot 4%, ann 1%, bob 74%
+    birds: cem 72%, bob 22%, dot 5%, ann 1%
+    texts: bob 74%, cem 22%, dot 4%, ann 1%
 """
 
 from __future__ import annotations

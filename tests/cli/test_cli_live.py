@@ -93,7 +93,7 @@ def test_a_bad_entry_is_shown_by_status(capsys: pytest.CaptureFixture[str], sqli
     connection.close()
     assert main(["status", sqlite]) == 0
     text = capsys.readouterr().out
-    assert "1 bad entries of the log are set aside:\n  entry 1: task 1: cost = -1.0" in text
+    assert "learned from it: 1 entry of the log.\n  entry 1: task 1: cost = -1.0" in text
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

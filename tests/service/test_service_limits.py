@@ -20,7 +20,6 @@ from worthwhile.errors import Overloaded, StoreError, UnknownScheduler
 from worthwhile.live.requests import Deciding
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.service.app import create_app
-from worthwhile.service.chronicle import Chronicle
 from worthwhile.service.dispatcher import Desk, Desks, Wanted
 from worthwhile.service.endpoint import Reply, respond
 from worthwhile.service.http_limits import Connection
@@ -82,14 +81,21 @@ def test_a_scheduler_that_takes_long_to_open_is_there_the_next_time(
 
 
 def test_a_long_log_that_is_being_read_keeps_no_other_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worthwhile.service.chronicle.FOR_LONG", 0.05)
-    chronicle = Chronicle()
-    with Scheduler() as scheduler:
-        with chronicle.lock, pytest.raises(Overloaded, match="still being read, 0 reports so far"):
-            chronicle.follow(scheduler)
-        scheduler.decide("a", [1]).report(1.0, 1.0)
-        chronicle.follow(scheduler)
-        assert chronicle.reports == 1
+    monkeypatch.setattr("worthwhile.service.dispatcher.FOR_LONG", 0.05)
+
+    async def ask() -> None:
+        desks = Desks("memory://", "python", 5.0)
+        desk = await desks.make("it", Wanted())
+        desk.scheduler.decide("a", [1]).report(1.0, 1.0)
+        with (
+            desk.scheduler._transactor.statistics.lock,
+            pytest.raises(Overloaded, match="still being read, 0 reports so far"),
+        ):
+            await desks.read(desk.summary)
+        assert (await desks.read(desk.summary)).reports == 1
+        desks.close()
+
+    asyncio.run(ask())
 
 
 def test_an_answer_that_fails_on_its_way_has_no_end() -> None:
@@ -169,7 +175,7 @@ def test_a_desk_outlives_what_its_scheduler_may_raise(monkeypatch: pytest.Monkey
     async def ask() -> None:
         desks = Desks("memory://", "python", 5.0)
         desk = await desks.make("it", Wanted())
-        monkeypatch.setattr(desk.scheduler, "ask_all", fails)
+        monkeypatch.setattr(desk.scheduler._transactor, "ask_all", fails)
         with pytest.raises(StoreError, match="interrupted"):
             await desks.do(desk, Deciding(desk.scheduler, "a", [1]))
         assert (await desks.do(desk, Deciding(desk.scheduler, "a", [1]))).id == "1"

@@ -111,8 +111,8 @@ def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
 def run_status(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile status"""
     with opened(arguments) as scheduler:
-        found = scheduler.summary()
-    show(asdict(found), texts.status_text(found), arguments.json)
+        summary = scheduler.summary()
+    show(asdict(summary), str(summary), arguments.json)
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from worthwhile.formatting import amount, digits, number, percent, rounded, shown, table, titled
-from worthwhile.live.explain import Explanation, Judgement, Summary, TaskLine
+from worthwhile.live.explain import Explanation, Judgement, TaskLine
 from worthwhile.optimum import Optimum, bounds_of, gap, loss, solve, theorem_bound
 from worthwhile.policies.base import Known
 from worthwhile.policies.registry import DEFAULT, LIST, Listed
@@ -231,30 +231,6 @@ def for_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [for_json(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def status_text(found: Summary) -> str:
-    """The answer to `worthwhile status`."""
-    head = [
-        f"{found.scheduler}: {found.policy}" + (f", overhead {found.overhead:g}" if found.overhead else ""),
-        f"{found.tasks:,} tasks, {found.reports:,} reported, {found.running:,} running",
-        f"reward / cost = {number(found.ratio)}  (Σ {digits(found.reward)} / {digits(found.cost)})"
-        f"   θ = {number(found.price)}",
-    ]
-    rows = [
-        [kind.kind if place == 0 else "", shown(one.option) + " (retired)" * one.retired, str(one.pulls),
-         percent(one.share), number(one.mean_reward), number(one.mean_cost), str(one.running), str(one.observed)]
-        for kind in found.kinds[:MOST_KINDS]
-        for place, one in enumerate(kind.options)
-    ]  # fmt: skip
-    columns = ["kind", "option", "reports", "share", "mean reward", "mean cost", "running", "observed"]
-    parts = ["\n".join(head)] + ([table(columns, rows, left=(0, 1))] if rows else [])
-    if len(found.kinds) > MOST_KINDS:
-        parts.append(f"… and {len(found.kinds) - MOST_KINDS} more kinds; --json has them all")
-    if found.bad_entries:
-        named = [f"  entry {one.number}: {one.why}" for one in found.set_aside[:10]]
-        parts.append("\n".join([f"{found.bad_entries} bad entries of the log are set aside:", *named]))
-    return "\n\n".join(parts)
 
 
 def tasks_text(lines: list[TaskLine]) -> str:

@@ -8,8 +8,8 @@ from typing import TextIO
 
 from worthwhile.execution.worker import Finished
 from worthwhile.formatting import number, shown
-from worthwhile.live.explain import KindSummary, Summary
 from worthwhile.live.scheduler import Scheduler
+from worthwhile.live.summary import KindSummary, Summary
 
 UP, CLEAR, CUT, WRAP = "\033[{}F", "\033[J", "\033[?7l", "\033[?7h"  # as terminals have understood since the VT100
 USUAL = 80, 24  # columns and rows, if a terminal does not say

@@ -1,72 +1,16 @@
-"""What people ask a scheduler: how it stands, and why it chose as it did."""
+"""What people ask a scheduler about its tasks: where each stands, and why it got its option."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from worthwhile.live.batch import Batch
 from worthwhile.live.engines import offer_of
-from worthwhile.live.fold import Fold, SetAside
+from worthwhile.live.fold import Fold
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
 from worthwhile.live.stores.base import TaskRow, state_of
 from worthwhile.live.validation import Option
-
-
-@dataclass(frozen=True)
-class OptionSummary:
-    """One option of one kind so far; the cost includes the overhead."""
-
-    option: Option
-    pulls: int
-    share: float  # of the kind's reports
-    mean_reward: float | None
-    mean_cost: float | None
-    observed: int
-    running: int
-    expired: int  # neither reported nor cancelled by the end of the lease
-    retired: bool
-
-
-@dataclass(frozen=True)
-class KindSummary:
-    """One kind so far."""
-
-    kind: str
-    reports: int
-    ratio: float | None
-    running: int
-    expired: int
-    options: list[OptionSummary]
-
-
-@dataclass(frozen=True)
-class SchedulerTotals:
-    """A scheduler so far: its ratio is total reward / total cost, θ is what it thinks a unit of cost is worth."""
-
-    scheduler: str
-    policy: str
-    overhead: float
-    tasks: int
-    reports: int
-    running: int
-    expired: int
-    reward: float
-    cost: float
-    ratio: float | None
-    price: float | None
-
-
-@dataclass(frozen=True)
-class Summary(SchedulerTotals):
-    """The totals, and every option of every kind."""
-
-    kinds: list[KindSummary]
-    bad_entries: int
-    set_aside: list[SetAside]
 
 
 @dataclass(frozen=True)
@@ -114,62 +58,6 @@ class TaskLine:
     key: str | None
 
 
-def quotient(above: float, below: float) -> float | None:
-    return float(above) / float(below) if below > 0.0 else None
-
-
-def summary(name: str, batch: Batch) -> Summary:
-    """How the scheduler stands."""
-    replica, fold = batch.replica, batch.replica.fold
-    totals, kinds = fold.state.totals, range(len(replica.kinds.texts))
-    running = np.zeros(fold.size, np.int64)
-    for kind, option, count in batch.tx.running(replica.id, list(kinds), batch.header.now):
-        running[kind, option] = count
-    expired = np.zeros(fold.size, np.int64)
-    for kind, option, count in batch.tx.expired(replica.id, batch.header.now):
-        expired[kind, option] = count
-    reward, cost = float(totals.reward.sum()), float(totals.cost.sum())
-    return Summary(
-        name,
-        policy_words(replica.policies.texts[fold.number]),
-        replica.settings.overhead,
-        batch.header.tasks,
-        int(totals.pulls.sum()),
-        int(running.sum()),
-        int(expired.sum()),
-        reward,
-        cost,
-        quotient(reward, cost),
-        fold.price,
-        [kind_summary(replica, kind, running, expired) for kind in kinds],
-        fold.bad,
-        list(fold.set_aside),
-    )
-
-
-def kind_summary(replica: Replica, kind: int, running: Any, expired: Any) -> KindSummary:
-    totals, name = replica.fold.state.totals, replica.kinds.texts[kind]
-    retired = {option for one, option in replica.settings.retired if one in (None, name)}
-    reports, options = totals.pulls[kind].sum(), []
-    for option in np.flatnonzero(totals.pulls[kind] + totals.observed[kind] + running[kind] + expired[kind]).tolist():
-        pulls, where = totals.pulls[kind, option], (kind, option)
-        options.append(
-            OptionSummary(
-                replica.option(option),
-                int(pulls),
-                quotient(pulls, reports) or 0.0,
-                quotient(totals.reward[where], pulls),
-                quotient(totals.cost[where], pulls),
-                int(totals.observed[where]),
-                int(running[where]),
-                int(expired[where]),
-                replica.options.texts[option] in retired,
-            )
-        )
-    ratio = quotient(totals.reward[kind].sum(), totals.cost[kind].sum())
-    return KindSummary(name, int(reports), ratio, int(running[kind].sum()), int(expired[kind].sum()), options)
-
-
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
     """Why a task got its option; `fold` is what its policy knew then, None if no policy decided it."""
     replica = batch.replica
@@ -178,7 +66,7 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
         str(row.task),
         replica.kinds.texts[row.kind],
         replica.option(row.option),
-        "it was recorded elsewhere, and imported" if fold is None else reason(row, judged),
+        "it was recorded elsewhere, and imported" if fold is None else in_words(row, judged),
         "none" if fold is None else policy_words(replica.policies.texts[row.policy]),
         row.price,
         row.seen,
@@ -207,16 +95,16 @@ def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
     return judged
 
 
-def reason(row: TaskRow, judged: list[Judgement]) -> str:
-    """Why this option, in words."""
-    chosen = next(one for one in judged if one.chosen)
+def in_words(row: TaskRow, judged: list[Judgement]) -> str:
+    """Why this option."""
+    chosen = next(option for option in judged if option.chosen)
     if len(judged) == 1:
         return "it was the only option on offer"
     if chosen.pulls == 0:
         return "it had not been tried with this kind"
     if chosen.score is None or row.price is None:
         return "the policy's rule, which knows no price θ, took it"
-    best = max((one for one in judged if one.pulls > 0), key=lambda one: one.score or 0.0)
+    best = max((option for option in judged if option.pulls > 0), key=lambda option: option.score or 0.0)
     if chosen.score >= (best.score or 0.0):
         return f"its score, reward − θ·cost with θ = {row.price:g}, was the best of those tried"
     behind = (best.score or 0.0) - chosen.score

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from worthwhile.errors import BadParameter
 from worthwhile.live import explain as explaining
+from worthwhile.live import overview
 from worthwhile.live.batch import Batch
 from worthwhile.live.history import read_history, table_at, take_in, write_table
 from worthwhile.live.requests import Deciding, Reporting, cancelling, observing, task_number
+from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
 from worthwhile.live.transactor import Transactor
 from worthwhile.live.validation import Option, check_text, not_negative, option_text
@@ -101,9 +103,12 @@ class Scheduler:
 
         self._transactor.do(changed)
 
-    def summary(self) -> explaining.Summary:
-        """How it stands: the ratio so far, θ, and every option of every kind."""
-        return self._transactor.do(lambda batch: explaining.summary(self.name, batch))
+    def summary(self) -> Summary:
+        """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at.
+
+        The first call reads the whole log, which takes a while if it is long; later ones read what has come since.
+        """
+        return overview.summary(self.name, self._transactor.statistics)
 
     def explain(self, task: Task | str | int) -> explaining.Explanation:
         """Why that option: everything as it was when the decision was made."""

@@ -18,6 +18,7 @@ from worthwhile.live.batch import Batch
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
 from worthwhile.live.history import Line, lines
+from worthwhile.live.log_statistics import LogStatistics
 from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.settings import Settings, policy_text, policy_words
 from worthwhile.live.stores import open_store, without_password
@@ -39,6 +40,7 @@ class Transactor(GroupCommit):
         self.replica: Replica | None = None  # read from the store when it is needed
         self.given_policies: dict[str, Policy] = {}  # objects of the user's, by their text: they need not be importable
         self.explained: Snapshot | None = None  # what the latest explanation was based on: the next one is often near
+        self.statistics = LogStatistics(self.do)
         IN_USE.add(self)
 
     def find_or_create(self, policy: str | Policy | None, overhead: float | None, seed: int | None) -> None:
@@ -164,6 +166,7 @@ def begin_anew_in_child() -> None:
     """After a fork: other threads, in the middle of their calls, are not there any more."""
     for transactor in list(IN_USE):
         transactor.replica = None
+        transactor.statistics = LogStatistics(transactor.do)
         transactor.begin_anew()
 
 

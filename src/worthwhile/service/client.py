@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from worthwhile.errors import BadParameter, Error, MissingExtra, Overloaded, ServiceError
-from worthwhile.live.explain import Explanation, Summary, TaskLine
+from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.history import Line, Recorded, read_history, table_at, write_table
 from worthwhile.live.requests import task_number
 from worthwhile.live.settings import policy_text, policy_words
+from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
 from worthwhile.live.validation import Option, not_negative, option_text
 from worthwhile.policies.base import Policy
@@ -193,7 +194,7 @@ class Client:
         self.send("PATCH", "", {"policy": words(policy), "overhead": number(overhead)})
 
     def summary(self) -> Summary:
-        """How it stands: the ratio so far, θ, and every option of every kind."""
+        """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at."""
         return self.ask(Summary, "GET", "/summary")
 
     def explain(self, task: Task | str | int) -> Explanation:

@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,8 +20,8 @@ from worthwhile.live.group_commit import Request
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import TokenRow
+from worthwhile.live.summary import Summary, counted
 from worthwhile.live.validation import check_text
-from worthwhile.service.chronicle import Chronicle
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ MOST_READERS = 4  # threads that summarise
 MOST_WORKERS = 2  # threads that go through the log
 MOST_READS = 64  # waiting for either
 KEPT = 60.0  # seconds for which an answer waits for who asked
+FOR_LONG = 1.0  # seconds to wait for another reader of the same log
 MOST_SCHEDULERS = 1000
 MOST_IN_BATCH = 2000
 
@@ -55,7 +57,7 @@ class Desk:
 
     def __init__(self, scheduler: Scheduler, loop: asyncio.AbstractEventLoop) -> None:
         self.scheduler, self.loop = scheduler, loop
-        self.chronicle = Chronicle()
+        scheduler._transactor.statistics.patience = FOR_LONG
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.waiting = 0
         self.refused = 0  # reports, by this process
@@ -107,6 +109,14 @@ class Desk:
             self.waiting -= len(requests)
             if not done.done():
                 done.set_result(None)
+
+    def summary(self) -> Summary:
+        """How the scheduler stands, and what this process refused."""
+        summary, refused = self.scheduler.summary(), self.refused
+        if not refused:
+            return summary
+        words = f"Refused since this service started, its log says why: {counted(refused, 'report')}."
+        return replace(summary, warnings=[*summary.warnings, words])
 
     def close(self) -> None:
         """Do what is waiting, then let go of the store."""

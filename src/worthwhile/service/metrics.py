@@ -6,7 +6,7 @@ import bisect
 from collections import Counter
 from collections.abc import Iterable
 
-from worthwhile.live.explain import Summary
+from worthwhile.live.summary import Summary
 
 LIMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 
@@ -63,6 +63,7 @@ GAUGES = (
     ("expired", "gauge", "expired"),
     ("ratio", "gauge", "ratio"),
     ("price", "gauge", "price"),
+    ("settled_kinds", "gauge", "settled_kinds"),
     ("bad_entries", "gauge", "bad_entries"),
 )
 

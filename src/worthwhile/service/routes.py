@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -13,17 +14,17 @@ import msgspec
 from worthwhile import __version__
 from worthwhile.errors import BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
-from worthwhile.live.explain import Explanation, Summary, TaskLine
+from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.group_commit import Request
 from worthwhile.live.history import TYPES, Line, Recorded, recorded, take_in
 from worthwhile.live.requests import Deciding, Reporting, cancelling, observing
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
+from worthwhile.live.summary import Summary
 from worthwhile.live.validation import check_text, option_text
 from worthwhile.service import schemas as m
 from worthwhile.service.dispatcher import Desk, Wanted
 from worthwhile.service.endpoint import Call, Endpoint, Reply
-from worthwhile.service.overview import Overview, overview
 from worthwhile.service.problems import problem_of
 
 ONE = "/v1/schedulers/{scheduler}"
@@ -218,19 +219,17 @@ async def rebuild(call: Call) -> m.Rebuilt:
 
 
 async def summary(call: Call) -> Summary:
-    desk = await call.desk()
-    return await call.service.desks.read(desk.scheduler.summary)
+    desk, kinds = await call.desk(), call.query.kinds
+    summary = await call.service.desks.read(desk.summary)
+    if kinds is None:
+        return summary
+    most_reported = sorted(summary.kinds, key=lambda kind: -kind.reports)
+    return replace(summary, kinds=most_reported[:kinds])
 
 
 async def series(call: Call) -> m.Series:
     desk = await call.desk()
-    return await call.service.desks.read(desk.chronicle.series, desk.scheduler, call.query.points)
-
-
-async def overviewed(call: Call) -> Overview:
-    desk = await call.desk()
-    given = desk.scheduler, desk.chronicle, call.query.kinds, desk.refused
-    return await call.service.desks.read(overview, *given)
+    return m.Series(await call.service.desks.read(desk.scheduler._transactor.statistics.series, call.query.points))
 
 
 async def export(call: Call) -> Reply:
@@ -274,7 +273,7 @@ async def metrics(call: Call) -> Reply:
     desks, found = call.service.desks, []
     with suppress(StoreError, Overloaded):  # a store that is away is no reason to be blind
         for desk in list(desks.open.values()):
-            found.append(await desks.read(desk.scheduler.summary))
+            found.append(await desks.read(desk.summary))
     return Reply(call.service.metrics.text(found).encode(), b"text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -292,8 +291,7 @@ ENDPOINTS = (
     Endpoint("POST", TASK + "/observations", "report", observe, "A side observation", m.Observe, gives=m.Taken),
     Endpoint("POST", TASK + "/cancel", "report", cancel, "It will not report", m.Nothing, gives=m.Taken),
     Endpoint("POST", ONE + "/reports", "report", report_many, "Report many", m.ReportMany, gives=m.ReportedMany),
-    Endpoint("GET", ONE + "/summary", "read", summary, "How it stands", gives=Summary),
-    Endpoint("GET", ONE + "/overview", "read", overviewed, "… for people", query=m.Kinds, gives=Overview),
+    Endpoint("GET", ONE + "/summary", "read", summary, "How it stands", query=m.Kinds, gives=Summary),
     Endpoint("GET", ONE + "/series", "read", series, "The ratio over time", query=m.Points, gives=m.Series),
     Endpoint("GET", ONE + "/export", "read", export, "The log", query=m.Format, kinds=LOG),
     Endpoint("POST", ONE + "/retire", "admin", retire, "Never choose it again", m.Retire, gives=m.SchedulerFacts),

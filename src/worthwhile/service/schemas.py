@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from worthwhile.live.log_statistics import Point
 from worthwhile.live.validation import MOST_OPTIONS, Option
 
 MOST_AT_ONCE = 10_000  # tasks or reports in one request
@@ -132,9 +133,9 @@ class Points(Message):
 
 
 class Kinds(Message):
-    """How many kinds, those with the most reports first."""
+    """How many kinds, those with the most reports first; without a number all, in the order of their first task."""
 
-    kinds: Count = 10
+    kinds: Count | None = None
 
 
 class Format(Message):
@@ -234,15 +235,6 @@ class Rebuilt(Struct):
     """Whether the whole log, folded again, gives what the scheduler knows, to the bit."""
 
     same: bool
-
-
-class Point(Struct):
-    """After so many reports: the ratio up to there, θ as it was then, and when (seconds since 1970)."""
-
-    reports: int
-    ratio: float | None
-    price: float | None
-    decided: float | None
 
 
 class Series(Struct):

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from worthwhile.service.overview import OptionView
-from worthwhile.service.schemas import Point
+from worthwhile.live.log_statistics import Point
+from worthwhile.live.summary import OptionSummary
 
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 64.0, 14.0, 34.0  # margins of a chart
 LABEL_GAP = 15.0
@@ -111,7 +111,7 @@ def spread(ends: list[float | None]) -> list[float | None]:
     return [middle + sign * LABEL_GAP / 2.0, middle - sign * LABEL_GAP / 2.0]
 
 
-def intervals(options: Sequence[OptionView]) -> list[Interval | None]:
+def intervals(options: Sequence[OptionSummary]) -> list[Interval | None]:
     """The scores of a kind's options on one scale."""
     judged = [one for one in options if one.score is not None]
     ends = [(one.score or 0.0) + sign * (one.error or 0.0) for one in judged for sign in (-1.0, 1.0)]

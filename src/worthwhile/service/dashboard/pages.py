@@ -15,12 +15,12 @@ from msgspec.structs import asdict
 
 from worthwhile import __version__, errors
 from worthwhile.errors import AccessDenied, Error, StoreError, UnknownScheduler
-from worthwhile.formatting import percent, rounded
+from worthwhile.formatting import percent, rounded, shown
+from worthwhile.live.summary import counted, more
 from worthwhile.service.auth import COOKIE
 from worthwhile.service.dashboard.drawing import INTERVAL, chart, intervals
 from worthwhile.service.dispatcher import Desk
 from worthwhile.service.endpoint import Call, Endpoint, Reply
-from worthwhile.service.overview import overview, shown
 from worthwhile.service.problems import NoSuchPlace, status_of, status_of_class
 from worthwhile.service.routes import explain
 from worthwhile.service.schemas import Message, Nothing, Text
@@ -82,18 +82,6 @@ def give_or_take(value: float, error: float) -> tuple[str, str]:
     return score.replace("-", "−"), margin
 
 
-def more(value: float | None) -> str:
-    """An advantage in words."""
-    if value is None:
-        return ""
-    return "the same" if abs(value) < 0.0005 else f"{abs(value):.1%} {'more' if value > 0 else 'less'}"
-
-
-def reports(count: int) -> str:
-    """So many, in words."""
-    return f"{count:,} report{'s' * (count != 1)}"
-
-
 templates = Environment(
     loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
@@ -103,7 +91,7 @@ templates.filters |= {
     "percent": percent,
     "shown": shown,
     "more": more,
-    "reports": reports,
+    "counted": counted,
 }
 templates.globals |= {"version": __version__, "link": lambda text: quote(text, safe=""), "intervals": intervals}
 templates.globals |= {"interval_width": INTERVAL, "give_or_take": give_or_take}
@@ -176,11 +164,14 @@ def behind_tls(call: Call) -> bool:
 
 def draw(template: str, desk: Desk, view: View, address: str, names: Sequence[str] = ()) -> Reply:
     """A scheduler's page, or its sections; it takes a while, so a thread does it."""
-    found = overview(desk.scheduler, desk.chronicle, view.kinds, desk.refused, view.skip, view.kind)
-    points = desk.chronicle.series(desk.scheduler, POINTS).points
+    summary = desk.summary()
+    kinds = [kind for kind in summary.kinds if view.kind in (None, kind.kind)]
+    kinds.sort(key=lambda kind: -kind.reports)
+    points = desk.scheduler._transactor.statistics.series(POINTS)
     return render(
         template,
-        found=found,
+        found=summary,
+        kinds=kinds[view.skip : view.skip + view.kinds],
         wide=chart(points, 760, 380),
         narrow=chart(points, 350, 240),
         recent=desk.scheduler.latest(RECENT),

@@ -1,0 +1,183 @@
+"""How a scheduler stands, as `Scheduler.summary()` gives it: data, which prints as text and as HTML in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from worthwhile.formatting import digits, number, percent, printable, rounded, shown, table
+from worthwhile.live.fold import SetAside
+from worthwhile.live.validation import Option
+
+MOST_KINDS = 40  # that are printed
+MOST_SET_ASIDE = 10
+COLUMNS = ("kind", "option", "reports", "share", "reward", "cost", "reward − θ·cost", "running", "observed", "verdict")
+LEFT = ("kind", "option", "verdict")
+RULES = ("simpler rules with the same tasks, estimated", "reward / cost", "we earn")
+
+
+@dataclass(frozen=True)
+class OptionSummary:
+    """One option of one kind; its score is reward − θ·cost, give or take its error (two standard errors).
+
+    Costs include the overhead. Means count what was observed on the side, pulls and share do not.
+    """
+
+    option: Option
+    pulls: int
+    share: float  # of the kind's reports
+    mean_reward: float | None
+    mean_cost: float | None
+    score: float | None
+    error: float | None
+    observed: int
+    running: int
+    expired: int  # neither reported nor cancelled by the end of the lease
+    retired: bool
+    winning: bool
+
+
+@dataclass(frozen=True)
+class KindSummary:
+    """One kind: its options, best first, and whether it is settled which one wins.
+
+    The winner is None while nothing has been reported.
+    """
+
+    kind: str
+    reports: int
+    ratio: float | None
+    running: int
+    expired: int
+    winner: Option
+    settled: bool
+    verdict: str  # the same in words
+    options: list[OptionSummary]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a simpler rule would have earned per cost, estimated from what is known now."""
+
+    rule: str
+    says: str
+    ratio: float | None
+    advantage: float | None  # of what was achieved, over this rule: 0.1 is 10 % more
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A scheduler so far: its ratio is total reward / total cost, its price θ what it thinks a unit of cost is worth.
+
+    A policy that learns no price judges by the ratio so far, which is shown instead. The comparisons are estimates:
+    nobody saw what other options would have brought.
+    """
+
+    scheduler: str
+    policy: str
+    overhead: float
+    tasks: int
+    reports: int
+    running: int
+    expired: int
+    reward: float
+    cost: float
+    ratio: float | None
+    price: float | None
+    kinds: list[KindSummary]
+    comparisons: list[Comparison]
+    warnings: list[str]
+    bad_entries: int
+    set_aside: list[SetAside]
+
+    @property
+    def settled_kinds(self) -> int:
+        """How many kinds have a clear winner."""
+        return sum(kind.settled for kind in self.kinds)
+
+    def __str__(self) -> str:
+        columns, rows = cells(self.kinds[:MOST_KINDS])
+        left = [column for column, name in enumerate(columns) if name in LEFT]
+        rules = comparison_cells(self.comparisons)
+        parts = ["\n".join(headline(self))]
+        if rows:
+            parts.append(table(columns, rows, left))
+        if len(self.kinds) > MOST_KINDS:
+            parts.append(f"… and {len(self.kinds) - MOST_KINDS} more kinds; --json has them all")
+        if rules:
+            parts.append(table(RULES, rules))
+        if self.warnings:
+            entries = [f"  entry {entry.number}: {entry.why}" for entry in self.set_aside[:MOST_SET_ASIDE]]
+            parts.append("\n".join(map(printable, [*(f"! {warning}" for warning in self.warnings), *entries])))
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        lines = "<br>".join(escape(line) for line in headline(self))
+        tables = html_table(*cells(self.kinds[:MOST_KINDS])) + html_table(RULES, comparison_cells(self.comparisons))
+        warnings = "".join(f"<li>{escape(warning)}</li>" for warning in self.warnings)
+        return f"<p>{lines}</p>{tables}" + (f"<ul>{warnings}</ul>" if warnings else "")
+
+
+def headline(summary: Summary) -> list[str]:
+    """The totals, in three lines."""
+    expired = f", {summary.expired:,} expired" if summary.expired else ""
+    return [
+        f"{printable(summary.scheduler)}: {summary.policy}"
+        + (f", overhead {summary.overhead:g}" if summary.overhead else ""),
+        f"{counted(summary.tasks, 'task')}, {summary.reports:,} reported, {summary.running:,} running{expired}; "
+        f"{summary.settled_kinds} of {counted(len(summary.kinds), 'kind')} settled",
+        f"reward / cost = {number(summary.ratio)}  (Σ {digits(summary.reward)} / {digits(summary.cost)})"
+        f"   price θ = {number(summary.price)}",
+    ]
+
+
+def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:
+    """A row for every option, under those columns that have something to say."""
+    rows = []
+    for kind in kinds:
+        first = kind.kind, f"{'settled' if kind.settled else 'learning'}: {kind.verdict}"
+        for option in kind.options:
+            name, verdict = first if option is kind.options[0] else ("", "")
+            mark = " ★" * option.winning + " (retired)" * option.retired
+            means = number(option.mean_reward), number(option.mean_cost), score_text(option)
+            counts = [f"{count:,}" if count else "" for count in (option.running, option.observed)]
+            share = f"{option.pulls:,}", percent(option.share)
+            rows.append([name, shown(option.option) + mark, *share, *means, *counts, verdict])
+    used = [column for column in range(len(COLUMNS)) if any(row[column] for row in rows)]
+    return [COLUMNS[column] for column in used], [[row[column] for column in used] for row in rows]
+
+
+def comparison_cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
+    """A row for every rule that would have been possible."""
+    return [
+        [f"{simpler.rule}: {simpler.says}", number(simpler.ratio), more(simpler.advantage)]
+        for simpler in comparisons
+        if simpler.ratio is not None
+    ]
+
+
+def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(tag: str, row: Sequence[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(printable(cell))}</{tag}>" for cell in row) + "</tr>"
+
+    body = "".join(line("td", row) for row in rows)
+    return f"<table><thead>{line('th', head)}</thead><tbody>{body}</tbody></table>" if rows else ""
+
+
+def score_text(option: OptionSummary) -> str:
+    if option.score is None or option.error is None:
+        return number(option.score)
+    return " ± ".join(rounded(option.score, option.error))
+
+
+def counted(count: int, noun: str) -> str:
+    """So many, in words."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def more(advantage: float | None) -> str:
+    """An advantage in words."""
+    if advantage is None:
+        return ""
+    return "the same" if abs(advantage) < 0.0005 else f"{abs(advantage):.1%} {'more' if advantage > 0 else 'less'}"
