@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +15,7 @@ from worthwhile.errors import BadProblem
 from worthwhile.formatting import shown
 from worthwhile.learning import Moments
 from worthwhile.live.batch import Batch
-from worthwhile.live.fold import SetAside
 from worthwhile.live.log_statistics import Evidence, LogStatistics, changes, score_errors
-from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
 from worthwhile.live.summary import Comparison, KindSummary, OptionSummary, Summary, counted
 from worthwhile.live.totals import Totals
@@ -35,84 +34,44 @@ Counts = npt.NDArray[np.int64]
 class Standing(NamedTuple):
     """A scheduler as one transaction shows it, copied: the rest is worked out while others go on."""
 
-    policy: str
-    overhead: float
-    tasks: int
-    price: float | None
+    so_far: Summary  # without kinds, comparisons and warnings
     kinds: list[str]
     options: list[Option]
+    texts: list[str]  # the options as JSON
+    retired: tuple[tuple[str | None, str], ...]
     totals: Totals
     running: Counts
     expired: Counts
-    retired: npt.NDArray[np.bool_]
-    bad_entries: int
-    set_aside: list[SetAside]
 
 
 def summary(name: str, statistics: LogStatistics) -> Summary:
     """How the scheduler stands."""
-    with statistics.followed(standing) as now:
-        totals, evidence = now.totals, statistics.evidence
-        tried = totals.pulls > 0.0
-        reward, cost = math.fsum(totals.reward[tried]), math.fsum(totals.cost[tried])  # whatever numbers names have
-        ratio = quotient(reward, cost)
-        price = ratio if now.price is None else now.price
-        kinds = [kind_summary(now, evidence.moments, kind, price) for kind in range(len(now.kinds))]
-        return Summary(
-            scheduler=name,
-            policy=now.policy,
-            overhead=now.overhead,
-            tasks=now.tasks,
-            reports=int(totals.pulls.sum()),
-            running=int(now.running.sum()),
-            expired=int(now.expired.sum()),
-            reward=reward,
-            cost=cost,
-            ratio=ratio,
-            price=price,
-            kinds=kinds,
-            comparisons=comparisons(now, evidence.moments, ratio),
-            warnings=warnings(now, kinds, evidence),
-            bad_entries=now.bad_entries,
-            set_aside=now.set_aside,
-        )
+    with statistics.followed(partial(standing, name)) as now:
+        moments = statistics.evidence.moments
+        kinds = [kind_summary(now, moments, kind) for kind in range(len(now.kinds))]
+        warnings = [*about_options(now, kinds, statistics.evidence), *about_tasks(now.so_far)]
+        return replace(now.so_far, kinds=kinds, comparisons=comparisons(now, moments), warnings=warnings)
 
 
-def standing(batch: Batch) -> Standing:
+def standing(name: str, batch: Batch) -> Standing:
     """Everything that only a transaction can tell."""
-    replica, fold, tx = batch.replica, batch.replica.fold, batch.tx
-    kinds, options = len(replica.kinds.texts), len(replica.options.texts)
-    running, expired = np.zeros((2, kinds, options), np.int64)
-    for counts, rows in (
-        (running, tx.running(replica.id, list(range(kinds)), batch.header.now)),
-        (expired, tx.expired(replica.id, batch.header.now)),
-    ):
-        for kind, option, count in rows:
-            counts[kind, option] = count
-    return Standing(
-        policy=policy_words(replica.policies.texts[fold.number]),
-        overhead=replica.settings.overhead,
-        tasks=batch.header.tasks,
-        price=fold.price,
-        kinds=list(replica.kinds.texts),
-        options=[replica.option(number) for number in range(options)],
-        totals=Totals(*(array[:kinds, :options].copy() for array in fold.state.totals)),
-        running=running,
-        expired=expired,
-        retired=retired(replica, kinds, options),
-        bad_entries=fold.bad,
-        set_aside=list(fold.set_aside),
-    )
-
-
-def retired(replica: Replica, kinds: int, options: int) -> npt.NDArray[np.bool_]:
-    """(kinds, options): what is never chosen."""
-    never = np.zeros((kinds, options), bool)
-    for kind, text in replica.settings.retired:
-        option = replica.options.number.get(text)
-        if option is not None and (kind is None or kind in replica.kinds.number):
-            never[slice(None) if kind is None else replica.kinds.number[kind], option] = True
-    return never
+    replica, fold, tx, now = batch.replica, batch.replica.fold, batch.tx, batch.header.now
+    kinds, texts, settings = [*replica.kinds.texts], [*replica.options.texts], replica.settings
+    running, expired = np.zeros((2, len(kinds), len(texts)), np.int64)
+    for kind, option, count in tx.running(replica.id, list(range(len(kinds))), now):
+        running[kind, option] = count
+    for kind, option, count in tx.expired(replica.id, now):
+        expired[kind, option] = count
+    totals = Totals(*(array[: len(kinds), : len(texts)].copy() for array in fold.state.totals))
+    tried = totals.pulls > 0.0
+    reward, cost = math.fsum(totals.reward[tried]), math.fsum(totals.cost[tried])  # whatever numbers names have
+    ratio = quotient(reward, cost)
+    policy = policy_words(replica.policies.texts[fold.number])
+    counts = batch.header.tasks, int(totals.pulls.sum()), int(running.sum()), int(expired.sum())
+    earned = reward, cost, ratio, ratio if fold.price is None else fold.price
+    so_far = Summary(name, policy, settings.overhead, *counts, *earned, [], [], [], fold.bad, list(fold.set_aside))
+    options = [replica.option(number) for number in range(len(texts))]
+    return Standing(so_far, kinds, options, texts, settings.retired, totals, running, expired)
 
 
 def quotient(above: float, below: float) -> float | None:
@@ -123,53 +82,39 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def kind_summary(now: Standing, moments: Moments, kind: int, price: float | None) -> KindSummary:
+def kind_summary(now: Standing, moments: Moments, kind: int) -> KindSummary:
     """Every option judged by reward − θ·cost; the best first."""
-    totals = now.totals
-    options = option_summaries(now, moments, kind, price)
+    options, totals = option_summaries(now, moments, kind), now.totals
     options.sort(key=lambda option: (-math.inf if option.score is None else option.score, option.pulls), reverse=True)
     judged = [place for place, option in enumerate(options) if option.score is not None and not option.retired]
+    winner = None
     if judged:
         options[judged[0]] = replace(options[judged[0]], winning=True)
+        winner = options[judged[0]].option
+    reports, running, expired = (int(counts[kind].sum()) for counts in (totals.pulls, now.running, now.expired))
+    ratio = quotient(totals.reward[kind].sum(), totals.cost[kind].sum())
     settled, words = verdict([options[place] for place in judged])
-    return KindSummary(
-        kind=now.kinds[kind],
-        reports=int(totals.pulls[kind].sum()),
-        ratio=quotient(totals.reward[kind].sum(), totals.cost[kind].sum()),
-        running=int(now.running[kind].sum()),
-        expired=int(now.expired[kind].sum()),
-        winner=options[judged[0]].option if judged else None,
-        settled=settled,
-        verdict=words,
-        options=options,
-    )
+    return KindSummary(now.kinds[kind], reports, ratio, running, expired, winner, settled, words, options)
 
 
-def option_summaries(now: Standing, moments: Moments, kind: int, price: float | None) -> list[OptionSummary]:
+def option_summaries(now: Standing, moments: Moments, kind: int) -> list[OptionSummary]:
     """The options of a kind that anything is known about."""
-    totals, reports = now.totals, now.totals.pulls[kind].sum()
+    totals, price, reports = now.totals, now.so_far.price, now.totals.pulls[kind].sum()
     used = np.flatnonzero(totals.pulls[kind] + totals.observed[kind] + now.running[kind] + now.expired[kind])
-    errors = np.full(moments.pulls.shape[1], np.nan) if price is None else SURE * score_errors(moments, kind, price)
-    columns = totals.pulls, totals.observed, now.running, now.expired, now.retired, *moments[:3]
+    retired = {text for only, text in now.retired if only in (None, now.kinds[kind])}
+    errors = SURE * score_errors(moments, kind, math.nan if price is None else price)
+    columns = totals.pulls, totals.observed, now.running, now.expired, *moments[:3]
     rows = zip(used.tolist(), *(column[kind, used].tolist() for column in columns), errors[used].tolist(), strict=True)
     options = []
-    for option, pulls, observed, running, expired, never, seen, reward, cost, error in rows:
+    for number, pulls, observed, running, expired, seen, reward, cost, error in rows:
+        means: tuple[float | None, float | None] = (reward, cost) if seen else (None, None)
+        score = finite(reward - price * cost) if seen and price is not None else None
         options.append(
             OptionSummary(
-                option=now.options[option],
-                pulls=int(pulls),
-                share=quotient(pulls, reports) or 0.0,
-                mean_reward=reward if seen else None,
-                mean_cost=cost if seen else None,
-                score=finite(reward - price * cost) if seen and price is not None else None,
-                error=finite(error),
-                observed=int(observed),
-                running=running,
-                expired=expired,
-                retired=never,
-                winning=False,
+                now.options[number], int(pulls), quotient(pulls, reports) or 0.0, *means, score, finite(error),
+                int(observed), running, expired, now.texts[number] in retired, winning=False,
             )
-        )
+        )  # fmt: skip
     return options
 
 
@@ -193,9 +138,9 @@ def clearly_better(option: OptionSummary, rival: OptionSummary) -> bool:
     return option.score - rival.score > math.hypot(option.error, rival.error)
 
 
-def comparisons(now: Standing, moments: Moments, achieved: float | None) -> list[Comparison]:
+def comparisons(now: Standing, moments: Moments) -> list[Comparison]:
     """What simpler rules would have earned with the same tasks; an option not tried with a kind is not on offer."""
-    problem = known_problem(now, moments)
+    problem, achieved = known_problem(now, moments), now.so_far.ratio
     if problem is None:
         return []
     best = solve(problem)
@@ -232,13 +177,9 @@ def advantage(achieved: float | None, ratio: float | None) -> float | None:
     return achieved / ratio - 1.0 if achieved is not None and ratio is not None and ratio > 0.0 else None
 
 
-def warnings(now: Standing, kinds: Sequence[KindSummary], evidence: Evidence) -> list[str]:
-    """What somebody should look at, in plain words."""
-    return [*about_options(now, kinds, evidence), *about_tasks(now)]
-
-
 def about_options(now: Standing, kinds: Sequence[KindSummary], evidence: Evidence) -> Iterable[str]:
-    if now.totals.pulls.sum() >= ENOUGH_TO_JUDGE and cheapest_always_wins(kinds):
+    """What somebody should look at, in plain words."""
+    if now.so_far.reports >= ENOUGH_TO_JUDGE and cheapest_always_wins(kinds):
         yield (
             "The cheapest option wins for every kind, so there is little to learn. If every task also costs something "
             "that is not reported (set-up, review), tell the scheduler: overhead."
@@ -256,13 +197,13 @@ def about_options(now: Standing, kinds: Sequence[KindSummary], evidence: Evidenc
         yield f"Something may have changed: lately different from before are {listed(changed)}."
 
 
-def about_tasks(now: Standing) -> Iterable[str]:
-    expired = int(now.expired.sum())
-    if expired > max(10, TOO_MANY_EXPIRED * now.tasks):
-        yield f"Not reported when the lease ended: {expired:,} tasks ({expired / now.tasks:.0%})."
-    if now.bad_entries:
-        entries = "entry" if now.bad_entries == 1 else "entries"
-        yield f"Set aside, because nothing can be learned from it: {now.bad_entries:,} {entries} of the log."
+def about_tasks(so_far: Summary) -> Iterable[str]:
+    if so_far.expired > max(10, TOO_MANY_EXPIRED * so_far.tasks):
+        share = so_far.expired / so_far.tasks
+        yield f"Not reported when the lease ended: {so_far.expired:,} tasks ({share:.0%})."
+    if so_far.bad_entries:
+        entries = "entry" if so_far.bad_entries == 1 else "entries"
+        yield f"Set aside, because nothing can be learned from it: {so_far.bad_entries:,} {entries} of the log."
 
 
 def listed(names: Sequence[str]) -> str:
