@@ -376,7 +376,7 @@ def test_a_token_that_is_revoked_is_of_no_use_soon(guarded: tuple[Served, dict[s
     auth.revoke_token(store, "read")
     assert not any(tokens["read"] in str(row) for row in auth.list_tokens(store))
     store.close()
-    deadline = asyncio.run_coroutine_threadsafe(asyncio.sleep(auth.FRESH + 0.1), served.loop)
+    deadline = asyncio.run_coroutine_threadsafe(asyncio.sleep(auth.REFRESH_AFTER + 0.1), served.loop)
     deadline.result(10)
     served.get("/v1/health")
     assert served.get(ONE, headers=bearer(tokens["read"])).status_code == 401
@@ -384,7 +384,7 @@ def test_a_token_that_is_revoked_is_of_no_use_soon(guarded: tuple[Served, dict[s
 
 def test_a_full_queue_sends_clients_away_for_a_while(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     decided(served)
-    monkeypatch.setattr("worthwhile.service.dispatcher.MOST_WAITING", 1)
+    monkeypatch.setattr("worthwhile.service.dispatcher.MOST_QUEUED", 1)
     tasks = [{"kind": "a", "options": [1]}] * 2
     answer = served.post(f"{ONE}/decide", {"tasks": tasks})
     assert (answer.status_code, answer.headers["retry-after"], answer.json()["title"]) == (503, "1", "Overloaded")

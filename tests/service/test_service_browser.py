@@ -146,7 +146,7 @@ def test_a_token_opens_the_dashboard(browser: Any, tmp_path: Path) -> None:
     with ServiceProcess(store_at(tmp_path), "--no-access-log") as running:
         browser.get(running.url)
         browser.find_element(By.ID, "token").send_keys("ww_wrong\n")
-        until(browser, lambda page: "not known here" in text(page, "#reason"))
+        until(browser, lambda page: "not known here" in text(page, "#problem"))
         browser.find_element(By.ID, "token").clear()
         browser.find_element(By.ID, "token").send_keys(token + "\n")
         until(browser, lambda page: page.find_elements(By.ID, "totals"))

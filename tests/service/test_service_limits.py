@@ -20,9 +20,9 @@ from worthwhile.errors import Overloaded, StoreError, UnknownScheduler
 from worthwhile.live.requests import Deciding
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.service.app import create_app
-from worthwhile.service.dispatcher import Desk, Desks, Wanted
+from worthwhile.service.dispatcher import Dispatcher, Dispatchers, InitialSettings
 from worthwhile.service.endpoint import Reply, respond
-from worthwhile.service.http_limits import Connection
+from worthwhile.service.http_limits import LimitedConnection
 
 ASKING = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n"
 
@@ -36,16 +36,18 @@ def test_an_answer_that_takes_longer_than_anyone_waits_is_worked_out_once() -> N
         return "found"
 
     async def ask() -> None:
-        desks = Desks("memory://", "python", 0.1)
+        dispatchers = Dispatchers("memory://", "python", 0.1)
         for _ in range(2):
             with pytest.raises(Overloaded, match="still going through the log"):
-                await desks.join("it", slow)
-        assert await desks.look(lambda: 1) == await desks.read(lambda: 1) == 1  # others do not wait for it
+                await dispatchers.share("it", slow)
+        assert (
+            await dispatchers.ask_store(lambda: 1) == await dispatchers.read(lambda: 1) == 1
+        )  # others do not wait for it
         await asyncio.sleep(0.5)
-        assert await desks.join("it", slow) == "found"
+        assert await dispatchers.share("it", slow) == "found"
         assert calls == [1]
-        assert desks.working == {}
-        desks.close()
+        assert dispatchers.shared == {}
+        dispatchers.close()
 
     asyncio.run(ask())
 
@@ -53,47 +55,49 @@ def test_an_answer_that_takes_longer_than_anyone_waits_is_worked_out_once() -> N
 def test_a_scheduler_that_takes_long_to_open_is_there_the_next_time(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, opening = [], Desks.opened
+    opened, opening = [], Dispatchers.opened
 
-    def slowly(self: Desks, name: str, wanted: Wanted | None) -> Scheduler:
+    def slowly(self: Dispatchers, name: str, settings: InitialSettings | None) -> Scheduler:
         opened.append(name)
         time.sleep(0.5)
-        return opening(self, name, wanted)
+        return opening(self, name, settings)
 
-    monkeypatch.setattr(Desks, "opened", slowly)
+    monkeypatch.setattr(Dispatchers, "opened", slowly)
 
     async def ask() -> None:
-        desks = Desks(sqlite, "python", 0.2)
+        dispatchers = Dispatchers(sqlite, "python", 0.2)
         with pytest.raises(Overloaded, match="still being opened"):
-            await desks.make("big", Wanted())
-        desks.patience = 20.0
-        found = await asyncio.gather(*[desks.make("big", Wanted()) for _ in range(3)])
-        assert {id(desk) for desk in found} == {id(desks.open["big"])}
+            await dispatchers.find_or_create("big", InitialSettings())
+        dispatchers.patience = 20.0
+        found = await asyncio.gather(*[dispatchers.find_or_create("big", InitialSettings()) for _ in range(3)])
+        assert {id(dispatcher) for dispatcher in found} == {id(dispatchers.open["big"])}
         assert opened == ["big"]
         asked: list[Any] = await asyncio.gather(
-            desks.make("new"), desks.make("new", Wanted()), return_exceptions=True
+            dispatchers.find_or_create("new"),
+            dispatchers.find_or_create("new", InitialSettings()),
+            return_exceptions=True,
         )  # the first looks for what the second makes
         assert isinstance(asked[0], UnknownScheduler)
-        assert isinstance(asked[1], Desk)
-        desks.close()
+        assert isinstance(asked[1], Dispatcher)
+        dispatchers.close()
 
     asyncio.run(ask())
 
 
 def test_a_long_log_that_is_being_read_keeps_no_other_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worthwhile.service.dispatcher.FOR_LONG", 0.05)
+    monkeypatch.setattr("worthwhile.service.dispatcher.LOG_PATIENCE", 0.05)
 
     async def ask() -> None:
-        desks = Desks("memory://", "python", 5.0)
-        desk = await desks.make("it", Wanted())
-        desk.scheduler.decide("a", [1]).report(1.0, 1.0)
+        dispatchers = Dispatchers("memory://", "python", 5.0)
+        dispatcher = await dispatchers.find_or_create("it", InitialSettings())
+        dispatcher.scheduler.decide("a", [1]).report(1.0, 1.0)
         with (
-            desk.scheduler._transactor.statistics.lock,
+            dispatcher.scheduler._transactor.statistics.lock,
             pytest.raises(Overloaded, match="still being read, 0 reports so far"),
         ):
-            await desks.read(desk.summary)
-        assert (await desks.read(desk.summary)).reports == 1
-        desks.close()
+            await dispatchers.read(dispatcher.summary)
+        assert (await dispatchers.read(dispatcher.summary)).reports == 1
+        dispatchers.close()
 
     asyncio.run(ask())
 
@@ -108,14 +112,14 @@ def test_an_answer_that_fails_on_its_way_has_no_end() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(respond(send, {"method": "GET", "path": "/x"}, Reply(portions(), b"text/csv"), 200))
+    asyncio.run(respond(send, {"method": "GET", "path": "/x"}, Reply(portions(), b"text/csv")))
     assert [message.get("more_body") for message in sent] == [None, True]
 
 
 @contextmanager
 def listening(url: str) -> Iterator[int]:
     """The service in this process; the port that it answers on."""
-    config = uvicorn.Config(create_app(url), port=0, http=Connection, log_config=None, ws="none")
+    config = uvicorn.Config(create_app(url), port=0, http=LimitedConnection, log_config=None, ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -127,7 +131,7 @@ def listening(url: str) -> Iterator[int]:
 
 
 def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worthwhile.service.http_limits.LONGEST", 0.5)
+    monkeypatch.setattr("worthwhile.service.http_limits.TIMEOUT", 0.5)
     body = b"POST /v1/schedulers/default/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     with listening(sqlite) as port:
         for begun in (b"", b"\r\n", ASKING, body + b"content-length: 9\r\n\r\n{"):
@@ -167,18 +171,18 @@ def test_endless_headers_are_cut_off(tmp_path: Path, begun: bytes, portion: byte
         assert service.get("/v1/health").status_code == 200
 
 
-def test_a_desk_outlives_what_its_scheduler_may_raise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dispatcher_outlives_what_its_scheduler_may_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(requests: Any) -> None:
         monkeypatch.undo()
         raise SystemExit
 
     async def ask() -> None:
-        desks = Desks("memory://", "python", 5.0)
-        desk = await desks.make("it", Wanted())
-        monkeypatch.setattr(desk.scheduler._transactor, "ask_all", fails)
+        dispatchers = Dispatchers("memory://", "python", 5.0)
+        dispatcher = await dispatchers.find_or_create("it", InitialSettings())
+        monkeypatch.setattr(dispatcher.scheduler._transactor, "ask_all", fails)
         with pytest.raises(StoreError, match="interrupted"):
-            await desks.do(desk, Deciding(desk.scheduler, "a", [1]))
-        assert (await desks.do(desk, Deciding(desk.scheduler, "a", [1]))).id == "1"
-        desks.close()
+            await dispatchers.do(dispatcher, Deciding(dispatcher.scheduler, "a", [1]))
+        assert (await dispatchers.do(dispatcher, Deciding(dispatcher.scheduler, "a", [1]))).id == "1"
+        dispatchers.close()
 
     asyncio.run(ask())

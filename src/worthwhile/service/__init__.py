@@ -1,7 +1,7 @@
 """The service: a store's schedulers over HTTP, and a page that shows what they have learned. Extra `service`.
 
-A request's way: `edge` measures and logs it, `access` lets it in, `routes` answers it, `desk` hands it to its scheduler
-together with whatever else has come in meanwhile. `description` tells others about it, `dashboard` shows it to people.
+A request's way: `middleware` measures and logs it, `auth` lets it in, `routes` answers it, `dispatcher` hands it to its
+scheduler together with whatever else has come in meanwhile. `openapi` describes it, `dashboard` shows it to people.
 """
 
 from __future__ import annotations

@@ -19,62 +19,60 @@ try:
 except ImportError:
     raise MissingExtra("the service", "service") from None
 
-from worthwhile.service.auth import Access
+from worthwhile.service.auth import Auth
 from worthwhile.service.dashboard import PAGES
-from worthwhile.service.dispatcher import Desks, Wanted
-from worthwhile.service.endpoint import Answer, Call, Endpoint, Reply, Service
+from worthwhile.service.dispatcher import Dispatchers, InitialSettings
+from worthwhile.service.endpoint import Call, Endpoint, EndpointApp, Reply, Service
 from worthwhile.service.metrics import Metrics
-from worthwhile.service.middleware import Asgi, Edge
+from worthwhile.service.middleware import Asgi, Middleware
 from worthwhile.service.openapi import description
-from worthwhile.service.problems import NoSuchPlace, problem_of
+from worthwhile.service.problems import HttpError, problem_of
 from worthwhile.service.routes import ENDPOINTS
 
 log = logging.getLogger(__name__)
 
 PATIENCE = 10.0  # seconds until a client is told to come back
-FIRST = "default"  # the scheduler of a store that has none
+DEFAULT_SCHEDULER = "default"  # of a store that has none
 
 
 def create_app(url: str = "memory://", *, engine: str = "python", patience: float = PATIENCE) -> Asgi:
     """The service on a store, by its address."""
-    desks = Desks(url, engine, patience)
-    metrics = Metrics()
-    service = Service(desks, Access(desks.tokens()), metrics)
-    whole = msgspec.json.encode(description(ENDPOINTS))
+    dispatchers, metrics = Dispatchers(url, engine, patience), Metrics()
+    service = Service(dispatchers, Auth(dispatchers.tokens()), metrics)
+    document = msgspec.json.encode(description(ENDPOINTS))
 
     async def openapi(call: Call) -> Reply:
-        return Reply(whole, b"application/json")
+        return Reply(document, b"application/json")
 
     described = Endpoint("GET", "/v1/openapi.json", "none", openapi, "This description")
+    endpoints = (*ENDPOINTS, described, *PAGES)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        if not await desks.look(desks.names):
-            await desks.make(FIRST, Wanted())
+        if not await dispatchers.ask_store(dispatchers.names):
+            await dispatchers.find_or_create(DEFAULT_SCHEDULER, InitialSettings())
         yield
-        desks.close()
+        dispatchers.close()
 
-    routes = [Route(one.path, Answer(service, one), methods=[one.method]) for one in (*ENDPOINTS, described, *PAGES)]
-    app = Starlette(
-        routes=routes, lifespan=lifespan, exception_handlers={HTTPException: no_such_place, Exception: broken}
-    )
+    routes = [Route(each.path, EndpointApp(service, each), methods=[each.method]) for each in endpoints]
+    errors: dict[Any, Any] = {HTTPException: not_found, Exception: internal_error}
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=errors)
     app.router.redirect_slashes = False
-    return Edge(app, metrics)
+    return Middleware(app, metrics)
 
 
-def problem(reason: Error, headers: Any = None) -> Response:
-    found = problem_of(reason)
-    return Response(msgspec.json.encode(found), found.status, headers, "application/problem+json")
+def problem_response(error: Error, headers: Any = None) -> Response:
+    problem = problem_of(error)
+    return Response(msgspec.json.encode(problem), problem.status, headers, "application/problem+json")
 
 
-async def no_such_place(request: Request, reason: Exception) -> Response:
+async def not_found(request: Request, error: HTTPException) -> Response:
     """404 and 405, like all other errors."""
-    assert isinstance(reason, HTTPException)
-    there = f"{request.method} {request.url.path}: there is nothing here; /docs lists what there is"
-    return problem(NoSuchPlace(there, reason.status_code), reason.headers)
+    nothing = f"{request.method} {request.url.path}: there is nothing here; /docs lists what there is"
+    return problem_response(HttpError(nothing, error.status_code), error.headers)
 
 
-async def broken(request: Request, reason: Exception) -> Response:
+async def internal_error(request: Request, error: Exception) -> Response:
     """A fault of ours: the log has it, the client does not."""
-    log.error("%s %s failed", request.method, request.url.path, exc_info=reason)
-    return problem(NoSuchPlace("a fault in the service; its log has more", 500))
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return problem_response(HttpError("a fault in the service; its log has more", 500))

@@ -19,8 +19,8 @@ from worthwhile.service.problems import NotJson
 SCOPES = ("decide", "report", "read", "admin")  # admin may do everything
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 COOKIE = "worthwhile"
-BEGIN = "ww_"
-FRESH = 2.0  # seconds until the tokens are read again
+PREFIX = "ww_"
+REFRESH_AFTER = 2.0  # seconds until the tokens are read again
 
 Headers = Mapping[bytes, bytes]
 
@@ -38,7 +38,7 @@ def create_token(store: Store, name: str, scopes: Sequence[str]) -> str:
             raise BadParameter(f"scope {scope!r}: there are {', '.join(SCOPES)}")
     if not scopes:
         raise BadParameter(f"token {name!r} has no scope; give at least one of {', '.join(SCOPES)}")
-    token = BEGIN + secrets.token_urlsafe(32)
+    token = PREFIX + secrets.token_urlsafe(32)
 
     def add(tx: Transaction) -> None:
         if any(row.name == name for row in tx.tokens()):
@@ -66,7 +66,7 @@ def revoke_token(store: Store, name: str) -> None:
     store.transact(revoke)
 
 
-class Access:
+class Auth:
     """The tokens of a store as last read. A store that never had one is open, to this machine only."""
 
     def __init__(self, tokens: list[TokenRow]) -> None:
@@ -74,7 +74,7 @@ class Access:
 
     def put(self, tokens: list[TokenRow]) -> None:
         self.tokens = tokens
-        self.fresh_until = time.monotonic() + FRESH
+        self.fresh_until = time.monotonic() + REFRESH_AFTER
 
     def is_open(self) -> bool:
         return not self.tokens
@@ -82,40 +82,37 @@ class Access:
     def check(self, headers: Headers, scope: str, changes: bool) -> str:
         """Let a request pass, or say why not; the name of its token."""
         if self.is_open():
-            refuse_other_names(headers)
+            check_host(headers)
         if changes:
-            refuse_other_sites(headers)
+            check_origin(headers)
         if scope == "none" or self.is_open():
             return ""
-        row = self.holder(token_in(headers, cookies=not changes))
-        given = row.scopes.split(",")
-        if scope not in given and "admin" not in given:
+        row = self.row_of(token_in(headers, cookies=not changes))
+        if not {scope, "admin"} & set(row.scopes.split(",")):
             raise NotAllowed(f"token {row.name!r} has scope {row.scopes}; this needs {scope}")
         return row.name
 
-    def holder(self, token: str) -> TokenRow:
-        """Whose token it is; every one is compared, in constant time."""
-        hashed, found = hash_of(token), None
-        for row in self.tokens:
-            if hmac.compare_digest(row.hash, hashed):
-                found = row
+    def row_of(self, token: str) -> TokenRow:
+        """What is known of a token; it is compared with every one, in constant time."""
+        hashed = hash_of(token)
+        same = [row for row in self.tokens if hmac.compare_digest(row.hash, hashed)]
         if not token:
             raise AccessDenied("no token; send the header Authorization: Bearer TOKEN")
-        if found is None or found.revoked is not None:
+        if not same or same[0].revoked is not None:
             raise AccessDenied("this token is not known here, or was revoked; `worthwhile token create` makes one")
-        return found
+        return same[0]
 
 
 def token_in(headers: Headers, cookies: bool) -> str:
     """The token of a request; a browser's cookie is good for reading only."""
-    kind, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-    if kind.lower() == "bearer":
+    scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    if scheme.lower() == "bearer":
         return token.strip()
-    found = re.search(rf"(?:^|;\s*){COOKIE}=([\w-]+)", headers.get(b"cookie", b"").decode("latin-1"))
-    return found[1] if found and cookies else ""
+    cookie = re.search(rf"(?:^|;\s*){COOKIE}=([\w-]+)", headers.get(b"cookie", b"").decode("latin-1"))
+    return cookie[1] if cookie and cookies else ""
 
 
-def refuse_other_names(headers: Headers) -> None:
+def check_host(headers: Headers) -> None:
     """Without tokens, only this machine's own names: another site's name could be made to point here."""
     host = headers.get(b"host", b"").decode("latin-1")
     try:
@@ -128,11 +125,11 @@ def refuse_other_names(headers: Headers) -> None:
         )
 
 
-def refuse_other_sites(headers: Headers) -> None:
+def check_origin(headers: Headers) -> None:
     """What changes something must be JSON, which no other site's form can send, and from no other site's page."""
-    kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise NotJson(f"content type {kind or 'missing'!r}; send application/json")
+    content_type = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise NotJson(f"content type {content_type or 'missing'!r}; send application/json")
     origin = headers.get(b"origin")
     if origin is not None and urlsplit(origin.decode("latin-1")).netloc != headers.get(b"host", b"").decode("latin-1"):
         raise NotAllowed(f"origin {origin.decode('latin-1')!r}: other sites' pages cannot change anything here")

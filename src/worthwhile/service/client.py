@@ -11,11 +11,10 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from worthwhile.errors import BadParameter, Error, MissingExtra, Overloaded, ServiceError
+from worthwhile.errors import BadParameter, BadRequest, Error, MissingExtra, Overloaded, ServiceError
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.history import Line, Recorded, read_history, table_at, write_table
 from worthwhile.live.requests import task_number
@@ -42,21 +41,21 @@ ENOUGH = 1 << 19  # bytes of rows in one request
 READ_AT_ONCE = 1 << 20  # bytes of the log
 MOST_IDS = 1000  # in one address
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
-class Patience:
+class Backoff:
     """How long to go on trying, with pauses that grow."""
 
-    def __init__(self, seconds: float) -> None:
-        self.until, self.pause = time.monotonic() + seconds, FIRST_PAUSE
+    def __init__(self, patience: float) -> None:
+        self.until, self.pause = time.monotonic() + patience, FIRST_PAUSE
 
-    def wait(self, reason: Error) -> None:
-        """Until the next try; raise the reason if there is none."""
-        wait = self.pause * random.uniform(0.5, 1.0)
-        if time.monotonic() + wait > self.until:
-            raise reason
-        time.sleep(wait)
+    def wait(self, error: Error) -> None:
+        """Until the next try; raise the error if there is none."""
+        pause = self.pause * random.uniform(0.5, 1.0)
+        if time.monotonic() + pause > self.until:
+            raise error
+        time.sleep(pause)
         self.pause = min(2.0 * self.pause, LONGEST_PAUSE)
 
 
@@ -89,69 +88,70 @@ class Client:
             raise BadParameter("token: it has letters that no token has; `worthwhile token` makes one")
         try:
             self.http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
-        except (httpx.InvalidURL, ValueError) as reason:
-            raise BadParameter(f"url {url!r}: {reason}; write http://host:port") from None
-        wanted = {"policy": words(policy), "overhead": number(overhead), "seed": number(seed)}
-        if any(value is not None for value in wanted.values()):
+        except (httpx.InvalidURL, ValueError) as error:
+            raise BadParameter(f"url {url!r}: {error}; write http://host:port") from None
+        settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed}
+        if any(value is not None for value in settings.values()):
             try:
-                self.send("PUT", "", wanted)
+                self.send("PUT", "", settings)
             except BaseException:
                 self.close()
                 raise
 
     def send(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> bytes:
         """One request, again and again until there is an answer or patience ends."""
-        patience = Patience(self.patience)
-        content = None if body is None else msgspec.json.encode(body)
-        kind = {} if body is None else {"content-type": "application/json"}
+        backoff = Backoff(self.patience)
+        content = None if body is None else msgspec.json.encode(body, enc_hook=from_numpy)
+        headers = {} if body is None else {"content-type": "application/json"}
         while True:
             try:
-                answer = self.http.request(method, self.base + path, content=content, headers=kind, params=query)
-                if answer.is_success:
-                    return answer.content
-                reason = self.refusal(answer)
-            except httpx.TransportError as trouble:
-                reason = self.silence(trouble)
-            patience.wait(reason)
+                response = self.http.request(method, self.base + path, content=content, headers=headers, params=query)
+                if response.is_success:
+                    return response.content
+                error = self.error_in(response)
+            except httpx.TransportError as cause:
+                error = self.no_answer(cause)
+            backoff.wait(error)
 
-    def refusal(self, answer: httpx.Response) -> Error:
+    def error_in(self, response: httpx.Response) -> Error:
         """The service's problem as the error it was there; raised at once if another try would end the same way."""
+        worth_another_try = response.status_code in WORTH_ANOTHER_TRY
         try:
-            reason = error_of(msgspec.json.decode(answer.content, type=Problem))
+            error = error_of(msgspec.json.decode(response.content, type=Problem))
         except msgspec.DecodeError:
-            busy = Overloaded if answer.status_code in WORTH_ANOTHER_TRY else ServiceError
-            reason = busy(f"{self.http.base_url}: the answer was {answer.status_code} {answer.reason_phrase}")
-        if answer.status_code not in WORTH_ANOTHER_TRY:
-            raise reason
-        return reason
+            words = f"{self.http.base_url}: the answer was {response.status_code} {response.reason_phrase}"
+            error = Overloaded(words) if worth_another_try else ServiceError(words)
+        if not worth_another_try:
+            raise error
+        return error
 
-    def silence(self, trouble: httpx.TransportError) -> Error:
-        return ServiceError(f"{self.http.base_url}: no answer ({trouble or type(trouble).__name__})")
+    def no_answer(self, cause: httpx.TransportError) -> Error:
+        return ServiceError(f"{self.http.base_url}: no answer ({cause or type(cause).__name__})")
 
-    def ask(self, kind: type[Found], method: str, path: str, body: Any = None, **query: Any) -> Found:
-        """The answer as what it is in this library."""
+    def ask(self, answer: type[Answer], method: str, path: str, body: Any = None, **query: Any) -> Answer:
+        """The answer, of the type that it has in this library."""
         content = self.send(method, path, body, query or None)
         try:
-            return msgspec.json.decode(content, type=kind)
-        except msgspec.DecodeError as reason:
-            raise ServiceError(f"{self.http.base_url}: this is no answer of the service ({reason})") from None
+            return msgspec.json.decode(content, type=answer)
+        except msgspec.DecodeError as error:
+            raise ServiceError(f"{self.http.base_url}: this is no answer of the service ({error})") from None
 
     def decide(
         self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
-        wanted = wish(kind, options, key, self.lease if lease is None else lease)
-        found = self.ask(Decided, "POST", "/tasks", wanted)
-        return Task(self, found.task, found.kind, found.option, found.state)
+        body = new_task(kind, options, key, self.lease if lease is None else lease)
+        task = self.ask(Decided, "POST", "/tasks", body)
+        return Task(self, task.task, task.kind, task.option, task.state)
 
     def decide_many(self, tasks: Sequence[tuple[str, Sequence[Option]]]) -> list[Task]:
         """Choose for several (kind, options) in one request; all, or an error."""
-        wishes = [wish(kind, options, None, self.lease) for kind, options in tasks]
-        found = self.ask(DecidedMany, "POST", "/decide", {"tasks": wishes})
-        for one in found.tasks:
-            if isinstance(one.problem, Problem):
-                raise error_of(one.problem)
-        return [Task(self, str(one.task), str(one.kind), one.option) for one in found.tasks]  # type: ignore[arg-type]
+        bodies = [new_task(kind, options, None, self.lease) for kind, options in tasks]
+        decided = self.ask(DecidedMany, "POST", "/decide", {"tasks": bodies}).tasks
+        for task in decided:
+            if isinstance(task.problem, Problem):
+                raise error_of(task.problem)
+        return [Task(self, str(task.task), str(task.kind), task.option) for task in decided]  # type: ignore[arg-type]
 
     def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
@@ -159,23 +159,23 @@ class Client:
 
     def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None:
         """What came of a task. The same report again changes nothing; another one is refused."""
-        self.send("POST", f"{place(id)}/report", {"reward": number(reward), "cost": number(cost)})
+        self.send("POST", f"{task_path(id)}/report", {"reward": reward, "cost": cost})
 
     def report_many(self, reports: Sequence[tuple[str | int, float, float]]) -> None:
         """Several (id, reward, cost) in one request; those that can be are taken, the first problem is raised."""
-        rows = [{"task": str(id), "reward": number(reward), "cost": number(cost)} for id, reward, cost in reports]
-        found = self.ask(ReportedMany, "POST", "/reports", {"reports": rows})
-        if found.refused:
-            raise error_of(found.refused[0].problem)
+        bodies = [{"task": str(id), "reward": reward, "cost": cost} for id, reward, cost in reports]
+        refused = self.ask(ReportedMany, "POST", "/reports", {"reports": bodies}).refused
+        if refused:
+            raise error_of(refused[0].problem)
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
-        body = {"option": plain(option), "reward": number(reward), "cost": number(cost)}
-        self.send("POST", f"{place(id)}/observations", body)
+        body = {"option": plain(option), "reward": reward, "cost": cost}
+        self.send("POST", f"{task_path(id)}/observations", body)
 
     def cancel(self, id: str | int) -> None:
         """The task will not report; it no longer counts as running."""
-        self.send("POST", f"{place(id)}/cancel", {})
+        self.send("POST", f"{task_path(id)}/cancel", {})
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""
@@ -191,7 +191,7 @@ class Client:
 
     def change(self, policy: str | Policy | None = None, overhead: float | None = None) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task."""
-        self.send("PATCH", "", {"policy": words(policy), "overhead": number(overhead)})
+        self.send("PATCH", "", {"policy": policy_name(policy), "overhead": overhead})
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at."""
@@ -199,13 +199,13 @@ class Client:
 
     def explain(self, task: Task | str | int) -> Explanation:
         """Why that option: everything as it was when the decision was made."""
-        return self.ask(Explanation, "GET", f"{place(task.id if isinstance(task, Task) else task)}/explanation")
+        return self.ask(Explanation, "GET", f"{task_path(task.id if isinstance(task, Task) else task)}/explanation")
 
     def tasks(self, ids: Sequence[str | int]) -> list[TaskLine]:
         """Tasks by id."""
         numbers = [str(task_number(id)) for id in ids]
-        portions = [numbers[place : place + MOST_IDS] for place in range(0, len(numbers), MOST_IDS)]
-        return [line for some in portions for line in self.ask(list[TaskLine], "GET", "/tasks", ids=",".join(some))]
+        portions = [",".join(numbers[start : start + MOST_IDS]) for start in range(0, len(numbers), MOST_IDS)]
+        return [line for ids in portions for line in self.ask(list[TaskLine], "GET", "/tasks", ids=ids)]
 
     def latest(self, count: int = 20) -> list[TaskLine]:
         """The latest tasks, newest first."""
@@ -221,29 +221,28 @@ class Client:
 
     def lines(self, after: int = 0) -> Iterator[list[Line]]:
         """The log in portions, entries that were set aside left out; after an interruption it goes on where it was."""
-        patience = Patience(self.patience)
+        backoff = Backoff(self.patience)
         while True:
             try:
-                with self.http.stream("GET", f"{self.base}/export", params={"after": after}) as answer:
-                    if answer.is_success:
-                        for lines in in_lines(answer.iter_bytes(READ_AT_ONCE)):
+                with self.http.stream("GET", f"{self.base}/export", params={"after": after}) as response:
+                    if response.is_success:
+                        for lines in in_lines(response.iter_bytes(READ_AT_ONCE)):
                             yield lines
-                            after, patience = lines[-1]["number"], Patience(self.patience)
+                            after, backoff = lines[-1]["number"], Backoff(self.patience)
                         return
-                    answer.read()
-                    reason = self.refusal(answer)
-            except httpx.TransportError as trouble:
-                reason = self.silence(trouble)
-            patience.wait(reason)
+                    response.read()
+                    error = self.error_in(response)
+            except httpx.TransportError as cause:
+                error = self.no_answer(cause)
+            backoff.wait(error)
 
     def load(self, path: str | Path) -> int:
         """Learn from recorded history: columns task_type, item_id, option, reward, cost. How many rows were new.
 
         Options that read as JSON (5, true, null) are taken as such. The same file again adds nothing.
         """
-        return sum(
-            self.ask(Taken, "POST", "/history", {"rows": rows}).taken for rows in portions(read_history(Path(path)))
-        )
+        requests = portions(read_history(Path(path)))
+        return sum(self.ask(Taken, "POST", "/history", {"rows": rows}).taken for rows in requests)
 
     def close(self) -> None:
         """Close the connections."""
@@ -252,19 +251,18 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, reason: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
-def wish(kind: str, options: Sequence[Option], key: str | None, lease: float | None) -> dict[str, Any]:
+def new_task(kind: str, options: Sequence[Option], key: str | None, lease: float | None) -> dict[str, Any]:
     """A task to be decided; a key of our own makes it safe to ask again."""
     listed = options if isinstance(options, str | bytes) else list(map(plain, options))
-    return {"kind": kind, "options": listed, "key": uuid.uuid4().hex if key is None else key, "lease": number(lease)}
+    key = uuid.uuid4().hex if key is None else key
+    return {"kind": kind, "options": listed, "key": key, "lease": lease}
 
 
-def place(id: str | int) -> str:
+def task_path(id: str | int) -> str:
     return f"/tasks/{task_number(id)}"
 
 
@@ -273,12 +271,14 @@ def plain(option: Option) -> Any:
     return msgspec.json.decode(option_text(option))
 
 
-def number(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
-    return value.item() if hasattr(value, "item") else value
+def from_numpy(value: Any) -> Any:
+    """NumPy's numbers as Python's, for JSON."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise BadRequest(f"{value!r}: JSON has no word for it; give numbers and text")
 
 
-def words(policy: str | Policy | None) -> str | None:
+def policy_name(policy: str | Policy | None) -> str | None:
     """A policy as its name and parameters."""
     return policy if policy is None or isinstance(policy, str) else policy_words(policy_text(policy))
 

@@ -25,26 +25,26 @@ from worthwhile.live.validation import check_text
 
 log = logging.getLogger(__name__)
 
-MOST_WAITING = 20_000  # decisions and reports of one scheduler
+MOST_QUEUED = 20_000  # decisions and reports of one scheduler
 MOST_READERS = 4  # threads that summarise
 MOST_WORKERS = 2  # threads that go through the log
 MOST_READS = 64  # waiting for either
 KEPT = 60.0  # seconds for which an answer waits for who asked
-FOR_LONG = 1.0  # seconds to wait for another reader of the same log
+LOG_PATIENCE = 1.0  # seconds to wait for another reader of the same log
 MOST_SCHEDULERS = 1000
 MOST_IN_BATCH = 2000
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 
 class Job(NamedTuple):
-    """Requests of one caller, and whom to tell when they are done."""
+    """Requests of one caller, and whom to wake when they are done."""
 
     requests: Sequence[Request]
     done: asyncio.Future[None]
 
 
-class Wanted(NamedTuple):
+class InitialSettings(NamedTuple):
     """The settings of a scheduler that is to be made; with one that exists, they have to agree with it."""
 
     policy: str | None = None
@@ -52,24 +52,24 @@ class Wanted(NamedTuple):
     seed: int | None = None
 
 
-class Desk:
-    """One scheduler, its queue, its thread, and what can be told about its past."""
+class Dispatcher:
+    """One scheduler, its queue and its thread."""
 
     def __init__(self, scheduler: Scheduler, loop: asyncio.AbstractEventLoop) -> None:
         self.scheduler, self.loop = scheduler, loop
-        scheduler._transactor.statistics.patience = FOR_LONG
+        scheduler._transactor.statistics.patience = LOG_PATIENCE
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self.waiting = 0
+        self.queued = 0  # requests
         self.refused = 0  # reports, by this process
-        self.thread = threading.Thread(target=self.work, name=f"desk {scheduler.name}", daemon=True)
+        self.thread = threading.Thread(target=self.work, name=f"dispatcher {scheduler.name}", daemon=True)
         self.thread.start()
 
     async def ask(self, requests: Sequence[Request], patience: float) -> None:
         """Have them done together; returns when all are stored or refused."""
-        if self.waiting + len(requests) > MOST_WAITING:
-            raise Overloaded(f"{self.waiting} requests are waiting for scheduler {self.scheduler.name!r}; try again")
+        if self.queued + len(requests) > MOST_QUEUED:
+            raise Overloaded(f"{self.queued} requests are waiting for scheduler {self.scheduler.name!r}; try again")
         done: asyncio.Future[None] = self.loop.create_future()
-        self.waiting += len(requests)
+        self.queued += len(requests)
         self.jobs.put(Job(requests, done))
         try:
             async with asyncio.timeout(patience):
@@ -87,26 +87,26 @@ class Desk:
             count = len(job.requests)
             try:
                 while count < MOST_IN_BATCH:
-                    more = self.jobs.get_nowait()
-                    if more is None:
+                    following = self.jobs.get_nowait()
+                    if following is None:
                         last = True
                         break
-                    batch.append(more)
-                    count += len(more.requests)
+                    batch.append(following)
+                    count += len(following.requests)
             except Empty:
                 pass
             try:
-                self.scheduler._transactor.ask_all([request for one in batch for request in one.requests])
-            except BaseException as reason:  # the requests have it; whoever comes next must be served
-                log.error("scheduler %r: %r", self.scheduler.name, reason)
-            self.loop.call_soon_threadsafe(self.tell, batch)
+                self.scheduler._transactor.ask_all([request for job in batch for request in job.requests])
+            except BaseException as error:  # the requests have it; whoever comes next must be served
+                log.error("scheduler %r: %r", self.scheduler.name, error)
+            self.loop.call_soon_threadsafe(self.wake, batch)
             if last:
                 return
 
-    def tell(self, batch: Sequence[Job]) -> None:
-        """Back in the event loop: wake those who wait."""
+    def wake(self, batch: Sequence[Job]) -> None:
+        """Back in the event loop: those who wait go on."""
         for requests, done in batch:
-            self.waiting -= len(requests)
+            self.queued -= len(requests)
             if not done.done():
                 done.set_result(None)
 
@@ -119,123 +119,124 @@ class Desk:
         return replace(summary, warnings=[*summary.warnings, words])
 
     def close(self) -> None:
-        """Do what is waiting, then let go of the store."""
+        """Do what is queued, then let go of the store."""
         self.jobs.put(None)
         self.thread.join()
         try:
             self.scheduler.close()
-        except Error as reason:
+        except Error as error:
             log.warning(
-                "scheduler %r: no last snapshot, which only the next start minds: %s", self.scheduler.name, reason
+                "scheduler %r: no last snapshot, which only the next start minds: %s", self.scheduler.name, error
             )
 
 
-class Desks:
+class Dispatchers:
     """All schedulers of a store; each is opened when it is first asked for."""
 
     def __init__(self, url: str, engine: str, patience: float) -> None:
         self.url, self.engine, self.patience = url, engine, patience
         self.store = open_store(url)
         self.using_store = threading.Lock()
-        self.open: dict[str, Desk] = {}
-        self.opening: dict[str, asyncio.Task[Desk]] = {}
+        self.open: dict[str, Dispatcher] = {}
+        self.opening: dict[str, asyncio.Task[Dispatcher]] = {}
         self.readers = ThreadPoolExecutor(MOST_READERS, "reader")
-        self.looker = ThreadPoolExecutor(1, "looker")  # what is vital must not wait for what takes long
+        self.store_thread = ThreadPoolExecutor(1, "store")  # what is vital must not wait for what takes long
         self.workers = ThreadPoolExecutor(MOST_WORKERS, "worker")
-        self.working: dict[Hashable, asyncio.Future[Any]] = {}
+        self.shared: dict[Hashable, asyncio.Future[Any]] = {}
         self.reading = 0
 
-    async def read(self, work: Callable[..., Found], *given: Any) -> Found:
+    async def read(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Something that takes its time, in a thread."""
         if self.reading >= MOST_READS:
             raise Overloaded(f"{self.reading} others are reading; try again")
         self.reading += 1
         try:
-            return await self.in_thread(self.readers, work, *given)
+            return await self.in_thread(self.readers, work, *arguments)
         finally:
             self.reading -= 1
 
-    async def look(self, work: Callable[[], Found]) -> Found:
+    async def ask_store(self, work: Callable[[], Answer]) -> Answer:
         """Something short about the store as a whole."""
-        return await self.in_thread(self.looker, work)
+        return await self.in_thread(self.store_thread, work)
 
-    async def join(self, what: Hashable, work: Callable[..., Found], *given: Any) -> Found:
-        """Something that may take longer than anyone waits: who asks for it again gets what was found meanwhile."""
-        if what not in self.working:
-            if len(self.working) >= MOST_READS:
-                raise Overloaded(f"{len(self.working)} others are waiting for such answers; try again")
+    async def share(self, name: Hashable, work: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Something that may take longer than anyone waits: who asks for it again gets the answer of meanwhile."""
+        if name not in self.shared:
+            if len(self.shared) >= MOST_READS:
+                raise Overloaded(f"{len(self.shared)} others are waiting for such answers; try again")
             loop = asyncio.get_running_loop()
-            self.working[what] = loop.run_in_executor(self.workers, work, *given)
-            self.working[what].add_done_callback(lambda done: loop.call_later(KEPT, self.forget, what, done))
-        task = self.working[what]
+            self.shared[name] = loop.run_in_executor(self.workers, work, *arguments)
+            self.shared[name].add_done_callback(lambda done: loop.call_later(KEPT, self.forget, name, done))
+        future = self.shared[name]
         try:
-            return await self.soon(asyncio.shield(task), "still going through the log")
+            return await self.in_time(asyncio.shield(future), "still going through the log")
         finally:
-            if task.done():
-                self.forget(what, task)
+            if future.done():
+                self.forget(name, future)
 
-    def forget(self, what: Hashable, task: asyncio.Future[Any]) -> None:
+    def forget(self, name: Hashable, future: asyncio.Future[Any]) -> None:
         """An answer that nobody will come back for, unless somebody is working on another one."""
-        if self.working.get(what) is task:
-            del self.working[what]
+        if self.shared.get(name) is future:
+            del self.shared[name]
 
-    async def in_thread(self, pool: ThreadPoolExecutor, work: Callable[..., Found], *given: Any) -> Found:
-        return await self.soon(asyncio.get_running_loop().run_in_executor(pool, work, *given))
+    async def in_thread(self, pool: ThreadPoolExecutor, work: Callable[..., Answer], *arguments: Any) -> Answer:
+        return await self.in_time(asyncio.get_running_loop().run_in_executor(pool, work, *arguments))
 
-    async def soon(self, found: Awaitable[Found], late: str = "no answer from the store") -> Found:
+    async def in_time(self, answer: Awaitable[Answer], late: str = "no answer from the store") -> Answer:
         """What somebody is working on, unless that takes too long."""
         try:
             async with asyncio.timeout(self.patience):
-                return await found
+                return await answer
         except TimeoutError:
             raise Overloaded(f"{late} after {self.patience:g} s; try again") from None
 
-    async def find(self, name: str) -> Desk:
-        """The desk of a scheduler that exists."""
-        return self.open.get(name) or await self.make(name)
+    async def find(self, name: str) -> Dispatcher:
+        """The dispatcher of a scheduler that exists."""
+        return self.open.get(name) or await self.find_or_create(name)
 
-    async def make(self, name: str, wanted: Wanted | None = None) -> Desk:
-        """Open a scheduler; make it if that is wanted."""
+    async def find_or_create(self, name: str, settings: InitialSettings | None = None) -> Dispatcher:
+        """Open a scheduler; with settings, make it if there is none."""
         check_text("scheduler", name, BadParameter)
         while name not in self.open:
             mine = name not in self.opening
             if mine:
-                self.opening[name] = asyncio.create_task(self.start(name, wanted))
+                self.opening[name] = asyncio.create_task(self.start(name, settings))
             try:
-                desk = await self.soon(asyncio.shield(self.opening[name]), f"scheduler {name!r} is still being opened")
+                late = f"scheduler {name!r} is still being opened"
+                dispatcher = await self.in_time(asyncio.shield(self.opening[name]), late)
             except UnknownScheduler:
-                if mine or wanted is None:
+                if mine or settings is None:
                     raise
                 continue  # somebody asked for it before it was made
             if mine:
-                return desk
-        desk = self.open[name]
-        if wanted is not None:
-            agree = desk.scheduler._transactor.agree
-            await self.do(desk, Request(lambda batch: agree(batch, wanted.policy, wanted.overhead)))
-        return desk
+                return dispatcher
+        dispatcher = self.open[name]
+        if settings is not None:
+            agree, (policy, overhead, _) = dispatcher.scheduler._transactor.agree, settings
+            await self.do(dispatcher, Request(lambda batch: agree(batch, policy, overhead)))
+        return dispatcher
 
-    async def start(self, name: str, wanted: Wanted | None) -> Desk:
+    async def start(self, name: str, settings: InitialSettings | None) -> Dispatcher:
         """Open a scheduler, whether or not anyone still waits for it."""
         loop = asyncio.get_running_loop()
         try:
-            scheduler = await loop.run_in_executor(self.readers, self.opened, name, wanted)
-            self.open[name] = Desk(scheduler, loop)
+            scheduler = await loop.run_in_executor(self.readers, self.opened, name, settings)
+            self.open[name] = Dispatcher(scheduler, loop)
             return self.open[name]
         finally:
             del self.opening[name]
 
-    def opened(self, name: str, wanted: Wanted | None) -> Scheduler:
-        if self.url == "memory://" and wanted is None:
+    def opened(self, name: str, settings: InitialSettings | None) -> Scheduler:
+        create, settings = settings is not None, settings or InitialSettings()
+        if self.url == "memory://" and not create:
             raise UnknownScheduler(f"no scheduler {name!r}; there are: {', '.join(self.open) or 'none'}")
-        if wanted is not None and len(self.names()) >= MOST_SCHEDULERS and name not in self.names():
+        if create and len(self.names()) >= MOST_SCHEDULERS and name not in self.names():
             raise BadParameter(f"there are {MOST_SCHEDULERS} schedulers, as many as a service keeps; use one of them")
-        settings = Wanted() if wanted is None else wanted
-        return Scheduler(self.url, name, engine=self.engine, create=wanted is not None, **settings._asdict())
+        return Scheduler(self.url, name, engine=self.engine, create=create, **settings._asdict())
 
-    async def do(self, desk: Desk, request: Request) -> Any:
-        """One request; its answer, or its reason raised."""
-        await desk.ask([request], self.patience)
+    async def do(self, dispatcher: Dispatcher, request: Request) -> Any:
+        """One request; its answer, or its error raised."""
+        await dispatcher.ask([request], self.patience)
         if request.reason is not None:
             raise request.reason
         return request.answer
@@ -253,11 +254,11 @@ class Desks:
             return self.store.transact(lambda tx: tx.tokens())
 
     def close(self) -> None:
-        """Finish what is waiting, close everything; a store that is away keeps nobody from that."""
+        """Finish what is queued, close everything; a store that is away keeps nobody from that."""
         for task in self.opening.values():
             task.cancel()
         with ThreadPoolExecutor(max(1, len(self.open)), "closer") as closers:  # one may have to wait for its store
-            list(closers.map(Desk.close, self.open.values()))
-        for pool in (self.readers, self.looker, self.workers):
+            list(closers.map(Dispatcher.close, self.open.values()))
+        for pool in (self.readers, self.store_thread, self.workers):
             pool.shutdown(wait=True, cancel_futures=True)
         self.store.close()

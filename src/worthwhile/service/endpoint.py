@@ -5,30 +5,32 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from worthwhile.errors import Error, StoreError
-from worthwhile.service.auth import Access, Headers
-from worthwhile.service.dispatcher import Desk, Desks
+from worthwhile.live.group_commit import Request
+from worthwhile.service.auth import Auth, Headers
+from worthwhile.service.dispatcher import Dispatcher, Dispatchers
 from worthwhile.service.metrics import Metrics
 from worthwhile.service.middleware import Receive, Scope, Send
-from worthwhile.service.problems import RETRY_AFTER, TooLarge, in_our_words, problem_of, status_of
+from worthwhile.service.problems import RETRY_AFTER, TooLarge, bad_request, problem_of, status_of
 
 log = logging.getLogger(__name__)
 
-LARGEST = 1 << 20  # bytes of a body
+LARGEST_BODY = 1 << 20  # bytes
 JSON = b"application/json"
 encode = msgspec.json.Encoder().encode
+Answer = TypeVar("Answer")
 
 
 class Service(NamedTuple):
     """What all addresses share."""
 
-    desks: Desks
-    access: Access
+    dispatchers: Dispatchers
+    auth: Auth
     metrics: Metrics
 
 
@@ -36,21 +38,29 @@ class Call(NamedTuple):
     """A request, read and checked."""
 
     service: Service
-    names: dict[str, str]  # in the path
+    path: dict[str, str]  # its parameters
     query: Any
     body: Any
     headers: Headers
 
-    async def desk(self) -> Desk:
-        """The desk of the scheduler that the path names."""
-        return await self.service.desks.find(self.names["scheduler"])
+    async def dispatcher(self) -> Dispatcher:
+        """That of the scheduler that the path names."""
+        return await self.service.dispatchers.find(self.path["scheduler"])
+
+    async def do(self, request: Request) -> Any:
+        """Ask the scheduler that the path names."""
+        return await self.service.dispatchers.do(await self.dispatcher(), request)
+
+    async def read(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
+        """Something that takes its time, in a thread."""
+        return await self.service.dispatchers.read(work, *arguments)
 
 
 class Reply(NamedTuple):
     """An answer that is not JSON, or has headers of its own."""
 
     content: bytes | AsyncIterator[bytes]
-    kind: bytes
+    content_type: bytes
     status: int = 200
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
@@ -62,34 +72,38 @@ class Endpoint(NamedTuple):
     path: str
     scope: str  # of the token it needs; "none" if anyone may
     run: Callable[[Call], Awaitable[Any]]
-    says: str
-    takes: type[msgspec.Struct] | None = None
+    summary: str
+    body: type[msgspec.Struct] | None = None
     query: type[msgspec.Struct] | None = None
-    gives: Any = None
-    status: int = 200
-    kinds: tuple[str, ...] = ("application/json",)  # of the answer
+    content_types: tuple[str, ...] = ("application/json",)  # of the answer
+
+    @property
+    def answer(self) -> Any:
+        """The type of an answer in JSON, as its function is annotated; None for any other."""
+        answer = get_type_hints(self.run)["return"]
+        return None if answer is Reply else answer
 
 
-class Answer:
+class EndpointApp:
     """An endpoint as an ASGI application."""
 
     def __init__(self, service: Service, endpoint: Endpoint) -> None:
         self.service, self.endpoint, self.path = service, endpoint, endpoint.path
         self.changes = endpoint.method not in ("GET", "HEAD")
-        self.decoder = msgspec.json.Decoder(endpoint.takes) if endpoint.takes else None
+        self.decoder = msgspec.json.Decoder(endpoint.body) if endpoint.body else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await respond(send, scope, await self.answer(scope, receive), self.endpoint.status)
-        except Error as reason:
-            await refuse(send, scope, reason)
+            await respond(send, scope, await self.answer(scope, receive))
+        except Error as error:
+            await refuse(send, scope, error)
 
     async def answer(self, scope: Scope, receive: Receive) -> Any:
         """What the endpoint has to say."""
-        headers, access = dict(scope["headers"]), self.service.access
-        if time.monotonic() > access.fresh_until:
+        headers, auth = dict(scope["headers"]), self.service.auth
+        if time.monotonic() > auth.fresh_until:
             await self.refresh()
-        scope["token"] = access.check(headers, self.endpoint.scope, self.changes)
+        scope["token"] = auth.check(headers, self.endpoint.scope, self.changes)
         body = self.decoded(await read(headers, receive)) if self.decoder is not None else None
         query = None
         if self.endpoint.query is not None:
@@ -100,32 +114,33 @@ class Answer:
         assert self.decoder is not None
         try:
             return self.decoder.decode(body)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as reason:
-            raise in_our_words(reason) from None
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise bad_request(error) from None
 
     async def refresh(self) -> None:
         """Read the tokens again; a store that is away changes nothing about who may do what."""
-        access, desks = self.service.access, self.service.desks
-        access.put(access.tokens)  # meanwhile others go on with what is known
+        auth, dispatchers = self.service.auth, self.service.dispatchers
+        auth.put(auth.tokens)  # meanwhile others go on with what is known
         try:
-            access.put(await desks.look(desks.tokens))
-        except Error as reason:
-            log.warning("the tokens could not be read again: %s", reason)
+            auth.put(await dispatchers.ask_store(dispatchers.tokens))
+        except Error as error:
+            log.warning("the tokens could not be read again: %s", error)
 
 
-def converted(pairs: list[tuple[str, str]], kind: type[msgspec.Struct]) -> Any:
+def converted(pairs: list[tuple[str, str]], query: type[msgspec.Struct]) -> Any:
     """A query's parameters."""
     try:
-        return msgspec.convert(dict(pairs), kind, strict=False)
-    except msgspec.ValidationError as reason:
-        raise in_our_words(reason) from None
+        return msgspec.convert(dict(pairs), query, strict=False)
+    except msgspec.ValidationError as error:
+        raise bad_request(error) from None
 
 
 async def read(headers: Headers, receive: Receive) -> bytes:
     """A request's body, if it is not too large."""
     announced = headers.get(b"content-length", b"0")
-    if not announced.isdigit() or int(announced) > LARGEST:
-        raise TooLarge(f"the body has more than {LARGEST} bytes; send less at once")
+    too_large = TooLarge(f"the body has more than {LARGEST_BODY} bytes; send less at once")
+    if not announced.isdigit() or int(announced) > LARGEST_BODY:
+        raise too_large
     body, more = b"", True
     while more:
         message = await receive()
@@ -133,41 +148,39 @@ async def read(headers: Headers, receive: Receive) -> bytes:
             raise TooLarge("the client is gone")
         body += message.get("body", b"")
         more = message.get("more_body", False)
-        if len(body) > LARGEST:
-            raise TooLarge(f"the body has more than {LARGEST} bytes; send less at once")
+        if len(body) > LARGEST_BODY:
+            raise too_large
     return body
 
 
-async def respond(send: Send, scope: Scope, found: Any, status: int) -> None:
+async def respond(send: Send, scope: Scope, answer: Any) -> None:
     """Send an answer."""
-    if not isinstance(found, Reply):
-        found = Reply(b"" if found is None else encode(found), JSON, status)
-    headers = [(b"content-type", found.kind), *found.headers]
-    if isinstance(found.content, bytes):
-        headers.append((b"content-length", str(len(found.content)).encode()))
-        await send({"type": "http.response.start", "status": found.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else found.content})
+    reply = answer if isinstance(answer, Reply) else Reply(encode(answer), JSON)
+    headers = [(b"content-type", reply.content_type), *reply.headers]
+    if isinstance(reply.content, bytes):
+        headers.append((b"content-length", str(len(reply.content)).encode()))
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.content})
         return
-    await send({"type": "http.response.start", "status": found.status, "headers": headers})
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     try:
-        async for portion in found.content:
+        async for portion in reply.content:
             await send({"type": "http.response.body", "body": portion, "more_body": True})
-    except Error as reason:  # too late for another status: the client sees that the end is missing
-        log.warning("%s %r broke off: %s", scope["method"], scope["path"], reason)
+    except Error as error:  # too late for another status: the client sees that the end is missing
+        log.warning("%s %r broke off: %s", scope["method"], scope["path"], error)
         return
     await send({"type": "http.response.body", "body": b""})
 
 
-async def refuse(send: Send, scope: Scope, reason: Error) -> None:
+async def refuse(send: Send, scope: Scope, error: Error) -> None:
     """Send an error."""
-    status = status_of(reason)
-    extra: list[tuple[bytes, bytes]] = []
+    status, problem = status_of(error), problem_of(error)
+    headers: list[tuple[bytes, bytes]] = []
     if status == 503:
-        extra.append((b"retry-after", str(RETRY_AFTER).encode()))
-        log.warning("%s %r: %s", scope["method"], scope["path"], reason)
+        headers.append((b"retry-after", str(RETRY_AFTER).encode()))
+        log.warning("%s %r: %s", scope["method"], scope["path"], error)
     if status == 401:
-        extra.append((b"www-authenticate", b"Bearer"))
-    problem = problem_of(reason)
-    if isinstance(reason, StoreError) and status == 503:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if isinstance(error, StoreError) and status == 503:
         problem.detail = "the store cannot be used now; what was asked may or may not be stored: repeat it"
-    await respond(send, scope, Reply(encode(problem), b"application/problem+json", status, tuple(extra)), status)
+    await respond(send, scope, Reply(encode(problem), b"application/problem+json", status, tuple(headers)))

@@ -1,4 +1,4 @@
-"""How a connection is read: uvicorn's way, with an end to what a stranger may send and how long that may take."""
+"""How a connection is read: uvicorn's way, with limits to what a stranger may send and how long that may take."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MOST_BESIDE = 1 << 20  # bytes of a request that are not its body: address, headers, trailers
-LONGEST = 60.0  # seconds for a request to arrive
+MOST_HEADERS = 1 << 20  # bytes of a request that are not its body: address, headers, trailers
+TIMEOUT = 60.0  # seconds for a request to arrive
 
 
-class Connection(HttpToolsProtocol):
+class LimitedConnection(HttpToolsProtocol):
     """One connection; requests come one after another."""
 
-    late: asyncio.TimerHandle | None = None
+    timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.beside = 0
-        self.wait()
+        self.outside_body = 0
+        self.start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.arrived()
+        self.stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self.beside += len(data)
-        self.wait()
+        self.outside_body += len(data)
+        self.start_timer()
         super().data_received(data)
-        if self.beside > MOST_BESIDE and not self.transport.is_closing():
-            self.send_400_response(f"more than {MOST_BESIDE} bytes beside the body")
+        if self.outside_body > MOST_HEADERS and not self.transport.is_closing():
+            self.send_400_response(f"more than {MOST_HEADERS} bytes beside the body")
 
     def on_body(self, body: bytes) -> None:
-        self.beside -= len(body)
+        self.outside_body -= len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self.beside = 0
-        self.arrived()
+        self.outside_body = 0
+        self.stop_timer()
         super().on_message_complete()
 
-    def wait(self) -> None:
-        """Until the request is there, or its time is over."""
-        if self.late is None:
-            self.late = self.loop.call_later(LONGEST, self.give_up)
+    def start_timer(self) -> None:
+        """Close the connection unless the request arrives in time."""
+        if self.timer is None:
+            self.timer = self.loop.call_later(TIMEOUT, self.time_out)
 
-    def arrived(self) -> None:
-        if self.late is not None:
-            self.late.cancel()
-            self.late = None
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
-    def give_up(self) -> None:
-        self.late = None
+    def time_out(self) -> None:
+        self.timer = None
         self.transport.close()

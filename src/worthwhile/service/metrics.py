@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from worthwhile.live.summary import Summary
 
-LIMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 
 
-class Timings:
-    """A histogram of one route."""
+class Histogram:
+    """How long the requests of one route took."""
 
     def __init__(self) -> None:
-        self.counts, self.seconds = [0] * (len(LIMITS) + 1), 0.0
+        self.counts, self.seconds = [0] * (len(BUCKETS) + 1), 0.0
 
     def add(self, seconds: float) -> None:
-        self.counts[bisect.bisect_left(LIMITS, seconds)] += 1
+        self.counts[bisect.bisect_left(BUCKETS, seconds)] += 1
         self.seconds += seconds
 
 
@@ -27,34 +27,33 @@ class Metrics:
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, int]] = Counter()
-        self.timings: dict[str, Timings] = {}
+        self.histograms: dict[str, Histogram] = {}
 
     def add(self, method: str, route: str, status: int, seconds: float) -> None:
         self.requests[method, route, status] += 1
-        if route not in self.timings:
-            self.timings[route] = Timings()
-        self.timings[route].add(seconds)
+        if route not in self.histograms:
+            self.histograms[route] = Histogram()
+        self.histograms[route].add(seconds)
 
-    def text(self, summaries: Iterable[Summary]) -> str:
+    def text(self, summaries: Sequence[Summary]) -> str:
         """Everything in Prometheus's text format."""
         lines = ["# TYPE worthwhile_requests_total counter"]
         for (method, route, status), count in sorted(self.requests.items()):
             labels = f'method="{method}",route="{route}",status="{status}"'
             lines.append(f"worthwhile_requests_total{{{labels}}} {count}")
         lines.append("# TYPE worthwhile_request_seconds histogram")
-        for route, timings in sorted(self.timings.items()):
-            lines += histogram(route, timings)
-        found = list(summaries)
-        for name, kind, what in GAUGES:
-            lines.append(f"# TYPE worthwhile_{name} {kind}")
-            for one in found:
-                value = getattr(one, what)
+        for route, histogram in sorted(self.histograms.items()):
+            lines += histogram_lines(route, histogram)
+        for name, type, attribute in SCHEDULER_METRICS:
+            lines.append(f"# TYPE worthwhile_{name} {type}")
+            for summary in summaries:
+                value = getattr(summary, attribute)
                 if value is not None:
-                    lines.append(f'worthwhile_{name}{{scheduler="{escaped(one.scheduler)}"}} {value!r}')
+                    lines.append(f'worthwhile_{name}{{scheduler="{escaped(summary.scheduler)}"}} {value!r}')
         return "\n".join(lines) + "\n"
 
 
-GAUGES = (
+SCHEDULER_METRICS = (
     ("decisions_total", "counter", "tasks"),
     ("reports_total", "counter", "reports"),
     ("reward", "gauge", "reward"),
@@ -68,12 +67,12 @@ GAUGES = (
 )
 
 
-def histogram(route: str, timings: Timings) -> list[str]:
+def histogram_lines(route: str, histogram: Histogram) -> list[str]:
     lines, total = [], 0
-    for limit, count in zip((*map(repr, LIMITS), "+Inf"), timings.counts, strict=True):
+    for limit, count in zip((*map(repr, BUCKETS), "+Inf"), histogram.counts, strict=True):
         total += count
         lines.append(f'worthwhile_request_seconds_bucket{{route="{route}",le="{limit}"}} {total}')
-    lines.append(f'worthwhile_request_seconds_sum{{route="{route}"}} {timings.seconds!r}')
+    lines.append(f'worthwhile_request_seconds_sum{{route="{route}"}} {histogram.seconds!r}')
     lines.append(f'worthwhile_request_seconds_count{{route="{route}"}} {total}')
     return lines
 

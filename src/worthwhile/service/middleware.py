@@ -12,12 +12,12 @@ from worthwhile.service.metrics import Metrics
 
 log = logging.getLogger("worthwhile.access")
 
-POLICY = (
+CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-PROTECTION = [
-    (b"content-security-policy", POLICY.encode()),
+SECURITY_HEADERS = [
+    (b"content-security-policy", CONTENT_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -30,7 +30,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Edge:
+class Middleware:
     """The outermost layer."""
 
     def __init__(self, app: Asgi, metrics: Metrics) -> None:
@@ -42,24 +42,24 @@ class Edge:
             return
         began, status = time.perf_counter(), 500
 
-        async def sending(message: MutableMapping[str, Any]) -> None:
+        async def send_protected(message: MutableMapping[str, Any]) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *PROTECTION]
+                message["headers"] = [*message["headers"], *SECURITY_HEADERS]
             await send(message)
 
         try:
-            await self.app(scope, receive, sending)
+            await self.app(scope, receive, send_protected)
         finally:
-            took = time.perf_counter() - began
+            seconds = time.perf_counter() - began
             route = getattr(scope.get("endpoint"), "path", "other")
-            self.metrics.add(scope["method"], route, status, took)
+            self.metrics.add(scope["method"], route, status, seconds)
             if log.isEnabledFor(logging.INFO):
-                log.info("%s", line(scope, status, took))
+                log.info("%s", log_line(scope, status, seconds))
 
 
-def line(scope: Scope, status: int, seconds: float) -> str:
+def log_line(scope: Scope, status: int, seconds: float) -> str:
     """One request as JSON: no query, no body, no header, so no secret."""
     client = scope.get("client") or ("", 0)
     return json.dumps(

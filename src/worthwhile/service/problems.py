@@ -9,6 +9,24 @@ from worthwhile.errors import AccessDenied, BadInput, BadRequest, Error, Overloa
 from worthwhile.service.schemas import Problem
 
 RETRY_AFTER = 1  # seconds
+
+
+class TooLarge(BadRequest):
+    """A body beyond the limit."""
+
+
+class NotJson(BadRequest):
+    """A content type that this service does not read."""
+
+
+class HttpError(Error):
+    """Nothing at this address, or not for this method; or a fault of ours."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 STATUS: dict[type[Error], int] = {  # the first class that fits
     errors.NotAllowed: 403,
     AccessDenied: 401,
@@ -16,6 +34,8 @@ STATUS: dict[type[Error], int] = {  # the first class that fits
     errors.UnknownTask: 404,
     errors.AlreadyReported: 409,
     errors.AlreadyCancelled: 409,
+    TooLarge: 413,
+    NotJson: 415,
     BadRequest: 400,
     BadInput: 422,
     errors.UnknownPolicy: 422,
@@ -29,55 +49,35 @@ STATUS: dict[type[Error], int] = {  # the first class that fits
 }
 
 
-class TooLarge(BadRequest):
-    """A body beyond the limit."""
-
-
-class NotJson(BadRequest):
-    """A content type that this service does not read."""
-
-
-class NoSuchPlace(Error):
-    """Nothing at this address, or not for this method."""
-
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-def status_of(reason: Error) -> int:
+def status_of(error: Error) -> int:
     """The HTTP status of an error."""
-    if isinstance(reason, NoSuchPlace):
-        return reason.status
-    if isinstance(reason, TooLarge | NotJson):
-        return 413 if isinstance(reason, TooLarge) else 415
-    return status_of_class(type(reason))
+    return error.status if isinstance(error, HttpError) else status_of_class(type(error))
 
 
-def status_of_class(kind: type[Error]) -> int:
-    return next(status for known, status in STATUS.items() if issubclass(kind, known))
+def status_of_class(error: type[Error]) -> int:
+    return next(status for known, status in STATUS.items() if issubclass(error, known))
 
 
-def problem_of(reason: Error) -> Problem:
+def problem_of(error: Error) -> Problem:
     """An error as it goes over the wire."""
-    title, status = type(reason).__name__, status_of(reason)
-    if type(reason).__module__ != errors.__name__:
+    title, status = type(error).__name__, status_of(error)
+    if type(error).__module__ != errors.__name__:
         title = "BadRequest" if status < 500 else "ServiceError"
-    return Problem(type=f"/docs#{title}", title=title, status=status, detail=" ".join(str(reason).split()))
+    return Problem(type=f"/docs#{title}", title=title, status=status, detail=" ".join(str(error).split()))
 
 
-def in_our_words(reason: Exception) -> Error:
+def bad_request(error: Exception) -> BadRequest:
     """What the decoder minds, as an error like all others."""
-    if isinstance(reason, msgspec.ValidationError):
-        return BadRequest(f"{reason}; /docs shows what is expected")
-    if isinstance(reason, RecursionError):
+    if isinstance(error, msgspec.ValidationError):
+        return BadRequest(f"{error}; /docs shows what is expected")
+    if isinstance(error, RecursionError):
         return BadRequest("the JSON is nested too deeply")
-    return BadRequest(f"this is no JSON: {reason}")
+    return BadRequest(f"this is no JSON: {error}")
 
 
 def error_of(problem: Problem) -> Error:
     """The other way round, for clients."""
-    kind = getattr(errors, problem.title, None)
-    if not isinstance(kind, type) or not issubclass(kind, Error) or kind is errors.MissingExtra:
-        kind = ServiceError
-    return kind(problem.detail)
+    error = getattr(errors, problem.title, None)
+    if not isinstance(error, type) or not issubclass(error, Error) or error is errors.MissingExtra:
+        error = ServiceError
+    return error(problem.detail)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -22,226 +23,211 @@ from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.validation import check_text, option_text
-from worthwhile.service import schemas as m
-from worthwhile.service.dispatcher import Desk, Wanted
+from worthwhile.service import schemas
+from worthwhile.service.dispatcher import Dispatcher, InitialSettings
 from worthwhile.service.endpoint import Call, Endpoint, Reply
-from worthwhile.service.problems import problem_of
+from worthwhile.service.problems import problem_of, status_of
 
-ONE = "/v1/schedulers/{scheduler}"
+ALL = "/v1/schedulers"
+ONE = ALL + "/{scheduler}"
 TASK = ONE + "/tasks/{task}"
 LOG = ("application/x-ndjson", "text/csv")
 
 
-def keyed(call: Call) -> str | None:
+def header_key(call: Call) -> str | None:
     """The header Idempotency-Key stands for the field `key`."""
-    given = call.headers.get(b"idempotency-key")
-    return None if given is None else check_text("key", given.decode("latin-1"))
+    key = call.headers.get(b"idempotency-key")
+    return None if key is None else check_text("key", key.decode("latin-1"))
 
 
-async def list_schedulers(call: Call) -> m.SchedulerNames:
-    desks = call.service.desks
-    return m.SchedulerNames(await desks.look(desks.names))
+async def list_schedulers(call: Call) -> schemas.SchedulerNames:
+    dispatchers = call.service.dispatchers
+    return schemas.SchedulerNames(await dispatchers.ask_store(dispatchers.names))
 
 
-async def create_scheduler(call: Call) -> m.SchedulerFacts:
-    given: m.Create = call.body
-    settings = Wanted(given.policy, given.overhead, given.seed)
-    desk = await call.service.desks.make(call.names["scheduler"], settings)
-    return await facts_of(call, desk)
+async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
+    settings = InitialSettings(call.body.policy, call.body.overhead, call.body.seed)
+    await call.service.dispatchers.find_or_create(call.path["scheduler"], settings)
+    return await read_scheduler(call)
 
 
-async def read_scheduler(call: Call) -> m.SchedulerFacts:
-    return await facts_of(call, await call.desk())
+async def read_scheduler(call: Call) -> schemas.SchedulerFacts:
+    def facts(batch: Batch) -> schemas.SchedulerFacts:
+        settings, header = batch.replica.settings, batch.header
+        policy = policy_words(batch.replica.policies.texts[settings.policy])
+        retired = [schemas.RetiredOption(msgspec.json.decode(option), kind) for kind, option in settings.retired]
+        name = call.path["scheduler"]
+        return schemas.SchedulerFacts(name, policy, settings.overhead, retired, header.tasks, header.reports)
+
+    answer: schemas.SchedulerFacts = await call.do(Request(facts))
+    return answer
 
 
-async def change_scheduler(call: Call) -> m.SchedulerFacts:
-    given: m.Change = call.body
-    desk = await call.desk()
-    await call.service.desks.read(desk.scheduler.change, given.policy, given.overhead)
-    return await facts_of(call, desk)
+async def changed(call: Call, method: Callable[..., None], *arguments: Any) -> schemas.SchedulerFacts:
+    """A scheduler after one of its methods has changed something."""
+    await call.read(method, (await call.dispatcher()).scheduler, *arguments)
+    return await read_scheduler(call)
 
 
-async def facts_of(call: Call, desk: Desk) -> m.SchedulerFacts:
-    """A scheduler's settings and counts."""
-
-    def found(batch: Batch) -> m.SchedulerFacts:
-        replica, header = batch.replica, batch.header
-        retired = [m.RetiredOption(msgspec.json.decode(option), kind) for kind, option in replica.settings.retired]
-        policy = policy_words(replica.policies.texts[replica.settings.policy])
-        overhead = replica.settings.overhead
-        return m.SchedulerFacts(desk.scheduler.name, policy, overhead, retired, header.tasks, header.reports)
-
-    facts: m.SchedulerFacts = await call.service.desks.do(desk, Request(found))
-    return facts
+async def change_scheduler(call: Call) -> schemas.SchedulerFacts:
+    return await changed(call, Scheduler.change, call.body.policy, call.body.overhead)
 
 
-async def decide(call: Call) -> m.Decided:
-    desk, given = await call.desk(), call.body
-    request = Deciding(desk.scheduler, given.kind, given.options, given.key or keyed(call), given.lease)
-    task = await call.service.desks.do(desk, request)
-    return m.Decided(task.id, task.kind, task.option, task.state)
+async def retire(call: Call) -> schemas.SchedulerFacts:
+    return await changed(call, Scheduler.retire, call.body.option, call.body.kind)
 
 
-async def decide_many(call: Call) -> m.DecidedMany:
+async def restore(call: Call) -> schemas.SchedulerFacts:
+    """Also if it was not retired: whoever asks twice gets what was asked for."""
+    option_text(call.body.option)
+    with suppress(BadTask):
+        return await changed(call, Scheduler.restore, call.body.option, call.body.kind)
+    return await read_scheduler(call)
+
+
+async def announce(call: Call) -> schemas.SchedulerFacts:
+    return await changed(call, Scheduler.announce, call.body.kinds, call.body.options)
+
+
+async def decide(call: Call) -> schemas.Decided:
+    scheduler, body = (await call.dispatcher()).scheduler, call.body
+    task = await call.do(Deciding(scheduler, body.kind, body.options, body.key or header_key(call), body.lease))
+    return schemas.Decided(task.id, task.kind, task.option, task.state)
+
+
+async def decide_many(call: Call) -> schemas.DecidedMany:
     """Every task is decided, or has its own problem."""
-    desk, key = await call.desk(), keyed(call)
-    asked: list[Request | Error] = []
-    for place, one in enumerate(call.body.tasks):
-        own = one.key or (None if key is None else f"{key}.{place}")
+    dispatcher, common_key = await call.dispatcher(), header_key(call)
+
+    def deciding(index: int, task: schemas.Decide) -> Request:
+        key = task.key or (None if common_key is None else f"{common_key}.{index}")
+        return Deciding(dispatcher.scheduler, task.kind, task.options, key, task.lease)
+
+    answers = await ask_each(call, dispatcher, call.body.tasks, deciding)
+    return schemas.DecidedMany(
+        [
+            schemas.DecidedOrNot(problem=problem_of(task))
+            if isinstance(task, Error)
+            else schemas.DecidedOrNot(task.id, task.kind, task.option, task.state)
+            for task in answers
+        ]
+    )
+
+
+async def ask_each(
+    call: Call, dispatcher: Dispatcher, bodies: Sequence[Any], request_of: Callable[[int, Any], Request]
+) -> list[Any]:
+    """Have a request done for each, in one transaction; its answer, or its error unless that is everyone's."""
+    requests: list[Request | Error] = []
+    for index, body in enumerate(bodies):
         try:
-            asked.append(Deciding(desk.scheduler, one.kind, one.options, own, one.lease))
-        except Error as reason:
-            asked.append(reason)
-    await ask(call, desk, asked)
-    answers = []
-    for one in asked:
-        wrong = reason_of(one)
-        if wrong is not None:
-            answers.append(m.DecidedOrNot(problem=problem_of(wrong)))
-        elif isinstance(one, Request):
-            answers.append(m.DecidedOrNot(one.answer.id, one.answer.kind, one.answer.option, one.answer.state))
-    return m.DecidedMany(answers)
-
-
-async def ask(call: Call, desk: Desk, asked: Sequence[Request | Error]) -> None:
-    """Have all requests done; if the store failed, it failed for all of them."""
-    requests = [one for one in asked if isinstance(one, Request)]
-    await desk.ask(requests, call.service.desks.patience)
-    for one in requests:
-        if one.reason is not None and not isinstance(one.reason, Error):
-            raise one.reason
-        if isinstance(one.reason, Error) and problem_of(one.reason).status == 503:
-            raise one.reason
-
-
-def reason_of(one: Request | Error) -> Error | None:
-    if isinstance(one, Error):
-        return one
-    return one.reason if isinstance(one.reason, Error) else None
+            requests.append(request_of(index, body))
+        except Error as error:
+            requests.append(error)
+    sound = [request for request in requests if isinstance(request, Request)]
+    await dispatcher.ask(sound, call.service.dispatchers.patience)
+    for request in sound:
+        everyones = not isinstance(request.reason, Error) or status_of(request.reason) == 503
+        if request.reason is not None and everyones:
+            raise request.reason
+    return [request if isinstance(request, Error) else request.reason or request.answer for request in requests]
 
 
 async def latest(call: Call) -> list[TaskLine]:
-    desk, given = await call.desk(), call.query
-    if given.ids is not None:
-        return await call.service.desks.read(desk.scheduler.tasks, given.ids.split(","))
-    return await call.service.desks.read(desk.scheduler.latest, given.count)
+    scheduler, query = (await call.dispatcher()).scheduler, call.query
+    if query.ids is not None:
+        return await call.read(scheduler.tasks, query.ids.split(","))
+    return await call.read(scheduler.latest, query.count)
 
 
 async def read_task(call: Call) -> TaskLine:
-    desk, id = await call.desk(), call.names["task"]
-    found = await call.service.desks.read(desk.scheduler.tasks, [id])
-    if not found:
-        raise UnknownTask(f"no task {id} in scheduler {desk.scheduler.name!r}; an id is what decide gave")
-    return found[0]
+    scheduler, id = (await call.dispatcher()).scheduler, call.path["task"]
+    tasks = await call.read(scheduler.tasks, [id])
+    if not tasks:
+        raise UnknownTask(f"no task {id} in scheduler {scheduler.name!r}; an id is what decide gave")
+    return tasks[0]
 
 
 async def explain(call: Call) -> Explanation:
-    desk, id = await call.desk(), call.names["task"]
-    return await call.service.desks.join(("explain", desk.scheduler.name, id), desk.scheduler.explain, id)
+    scheduler, id = (await call.dispatcher()).scheduler, call.path["task"]
+    return await call.service.dispatchers.share(("explain", scheduler.name, id), scheduler.explain, id)
 
 
-async def report(call: Call) -> m.Taken:
-    desk = await call.desk()
+async def report(call: Call) -> schemas.Taken:
+    dispatcher = await call.dispatcher()
     try:
-        await call.service.desks.do(desk, Reporting(call.names["task"], call.body.reward, call.body.cost))
-    except Error as reason:
-        desk.refused += problem_of(reason).status < 500
+        await call.do(Reporting(call.path["task"], call.body.reward, call.body.cost))
+    except Error as error:
+        dispatcher.refused += status_of(error) < 500
         raise
-    return m.Taken(1)
+    return schemas.Taken(1)
 
 
-async def report_many(call: Call) -> m.ReportedMany:
+async def report_many(call: Call) -> schemas.ReportedMany:
     """Every report is taken, or has its own problem."""
-    desk = await call.desk()
-    asked: list[Request | Error] = []
-    for one in call.body.reports:
-        try:
-            asked.append(Reporting(one.task, one.reward, one.cost))
-        except Error as reason:
-            asked.append(reason)
-    await ask(call, desk, asked)
-    refused: list[m.RefusedReport] = []
-    for place, (request, one) in enumerate(zip(asked, call.body.reports, strict=True)):
-        wrong = reason_of(request)
-        if wrong is not None:
-            refused.append(m.RefusedReport(place, one.task, problem_of(wrong)))
-    desk.refused += len(refused)
-    return m.ReportedMany(len(asked) - len(refused), refused)
+    dispatcher, reports = await call.dispatcher(), call.body.reports
+    answers = await ask_each(
+        call, dispatcher, reports, lambda _, report: Reporting(report.task, report.reward, report.cost)
+    )
+    refused = [
+        schemas.RefusedReport(index, reports[index].task, problem_of(answer))
+        for index, answer in enumerate(answers)
+        if isinstance(answer, Error)
+    ]
+    dispatcher.refused += len(refused)
+    return schemas.ReportedMany(len(reports) - len(refused), refused)
 
 
-async def observe(call: Call) -> m.Taken:
-    desk, given = await call.desk(), call.body
-    await call.service.desks.do(desk, observing(call.names["task"], given.option, given.reward, given.cost))
-    return m.Taken(1)
+async def observe(call: Call) -> schemas.Taken:
+    await call.do(observing(call.path["task"], call.body.option, call.body.reward, call.body.cost))
+    return schemas.Taken(1)
 
 
-async def cancel(call: Call) -> m.Taken:
-    await call.service.desks.do(await call.desk(), cancelling(call.names["task"]))
-    return m.Taken(1)
+async def cancel(call: Call) -> schemas.Taken:
+    await call.do(cancelling(call.path["task"]))
+    return schemas.Taken(1)
 
 
-async def retire(call: Call) -> m.SchedulerFacts:
-    desk, given = await call.desk(), call.body
-    await call.service.desks.read(desk.scheduler.retire, given.option, given.kind)
-    return await facts_of(call, desk)
+async def load(call: Call) -> schemas.Taken:
+    rows = [checked(index, row) for index, row in enumerate(call.body.rows)]
+    return schemas.Taken(await call.do(Request(partial(take_in, rows=rows))))
 
 
-async def restore(call: Call) -> m.SchedulerFacts:
-    """Also if it was not retired: whoever asks twice gets what was asked for."""
-    desk, given = await call.desk(), call.body
-    option_text(given.option)
-    with suppress(BadTask):
-        await call.service.desks.read(desk.scheduler.restore, given.option, given.kind)
-    return await facts_of(call, desk)
-
-
-async def announce(call: Call) -> m.SchedulerFacts:
-    desk, given = await call.desk(), call.body
-    await call.service.desks.read(desk.scheduler.announce, given.kinds, given.options)
-    return await facts_of(call, desk)
-
-
-async def load(call: Call) -> m.Taken:
-    rows = [checked(place, row) for place, row in enumerate(call.body.rows)]
-    return m.Taken(await call.service.desks.do(await call.desk(), Request(partial(take_in, rows=rows))))
-
-
-def checked(place: int, row: m.Past) -> Recorded:
+def checked(index: int, row: schemas.Past) -> Recorded:
     try:
         return recorded(**msgspec.structs.asdict(row))
-    except Error as reason:
-        raise type(reason)(f"row {place}: {reason}; nothing was taken in") from None
+    except Error as error:
+        raise type(error)(f"row {index}: {error}; nothing was taken in") from None
 
 
-async def rebuild(call: Call) -> m.Rebuilt:
-    desk = await call.desk()
-    return m.Rebuilt(await call.service.desks.join(("rebuild", desk.scheduler.name), desk.scheduler.rebuild))
+async def rebuild(call: Call) -> schemas.Rebuilt:
+    scheduler = (await call.dispatcher()).scheduler
+    return schemas.Rebuilt(await call.service.dispatchers.share(("rebuild", scheduler.name), scheduler.rebuild))
 
 
 async def summary(call: Call) -> Summary:
-    desk, kinds = await call.desk(), call.query.kinds
-    summary = await call.service.desks.read(desk.summary)
-    if kinds is None:
+    summary = await call.read((await call.dispatcher()).summary)
+    if call.query.kinds is None:
         return summary
     most_reported = sorted(summary.kinds, key=lambda kind: -kind.reports)
-    return replace(summary, kinds=most_reported[:kinds])
+    return replace(summary, kinds=most_reported[: call.query.kinds])
 
 
-async def series(call: Call) -> m.Series:
-    desk = await call.desk()
-    return m.Series(await call.service.desks.read(desk.scheduler._transactor.statistics.series, call.query.points))
+async def series(call: Call) -> schemas.Series:
+    statistics = (await call.dispatcher()).scheduler._transactor.statistics
+    return schemas.Series(await call.read(statistics.series, call.query.points))
 
 
 async def export(call: Call) -> Reply:
-    desk, format = await call.desk(), call.query.format
-    portions = in_portions(desk.scheduler, format, call.query.after)
-    first = await call.service.desks.read(next, portions, None)
+    scheduler, format = (await call.dispatcher()).scheduler, call.query.format
+    portions = in_portions(scheduler, format, call.query.after)
+    first = await call.read(next, portions, None)
 
     async def stream() -> AsyncIterator[bytes]:
         portion = first
         while portion is not None:
             yield portion
-            portion = await call.service.desks.read(next, portions, None)
+            portion = await call.read(next, portions, None)
 
     return Reply(stream(), b"text/csv; charset=utf-8" if format == "csv" else b"application/x-ndjson")
 
@@ -260,46 +246,46 @@ def as_csv(lines: Sequence[Line]) -> bytes:
     return text.getvalue().encode()
 
 
-async def health(call: Call) -> m.Health:
-    return m.Health("ok", __version__)
+async def health(call: Call) -> schemas.Health:
+    return schemas.Health("ok", __version__)
 
 
-async def ready(call: Call) -> m.Health:
-    await call.service.desks.look(call.service.desks.names)
-    return m.Health("ready", __version__)
+async def ready(call: Call) -> schemas.Health:
+    await call.service.dispatchers.ask_store(call.service.dispatchers.names)
+    return schemas.Health("ready", __version__)
 
 
 async def metrics(call: Call) -> Reply:
-    desks, found = call.service.desks, []
+    summaries = []
     with suppress(StoreError, Overloaded):  # a store that is away is no reason to be blind
-        for desk in list(desks.open.values()):
-            found.append(await desks.read(desk.summary))
-    return Reply(call.service.metrics.text(found).encode(), b"text/plain; version=0.0.4; charset=utf-8")
+        for dispatcher in list(call.service.dispatchers.open.values()):
+            summaries.append(await call.read(dispatcher.summary))
+    return Reply(call.service.metrics.text(summaries).encode(), b"text/plain; version=0.0.4; charset=utf-8")
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/schedulers", "read", list_schedulers, "All schedulers", gives=m.SchedulerNames),
-    Endpoint("PUT", ONE, "admin", create_scheduler, "Make a scheduler", m.Create, gives=m.SchedulerFacts),
-    Endpoint("GET", ONE, "read", read_scheduler, "A scheduler's settings", gives=m.SchedulerFacts),
-    Endpoint("PATCH", ONE, "admin", change_scheduler, "Change settings", m.Change, gives=m.SchedulerFacts),
-    Endpoint("POST", ONE + "/tasks", "decide", decide, "Decide", m.Decide, gives=m.Decided),
-    Endpoint("POST", ONE + "/decide", "decide", decide_many, "Decide many", m.DecideMany, gives=m.DecidedMany),
-    Endpoint("GET", ONE + "/tasks", "read", latest, "The latest tasks", query=m.Latest, gives=list[TaskLine]),
-    Endpoint("GET", TASK, "read", read_task, "A task", gives=TaskLine),
-    Endpoint("GET", TASK + "/explanation", "read", explain, "Why this option?", gives=Explanation),
-    Endpoint("POST", TASK + "/report", "report", report, "Report, also in two parts", m.Report, gives=m.Taken),
-    Endpoint("POST", TASK + "/observations", "report", observe, "A side observation", m.Observe, gives=m.Taken),
-    Endpoint("POST", TASK + "/cancel", "report", cancel, "It will not report", m.Nothing, gives=m.Taken),
-    Endpoint("POST", ONE + "/reports", "report", report_many, "Report many", m.ReportMany, gives=m.ReportedMany),
-    Endpoint("GET", ONE + "/summary", "read", summary, "How it stands", query=m.Kinds, gives=Summary),
-    Endpoint("GET", ONE + "/series", "read", series, "The ratio over time", query=m.Points, gives=m.Series),
-    Endpoint("GET", ONE + "/export", "read", export, "The log", query=m.Format, kinds=LOG),
-    Endpoint("POST", ONE + "/retire", "admin", retire, "Never choose it again", m.Retire, gives=m.SchedulerFacts),
-    Endpoint("POST", ONE + "/restore", "admin", restore, "Undo that", m.Retire, gives=m.SchedulerFacts),
-    Endpoint("POST", ONE + "/announce", "admin", announce, "Number names", m.Announce, gives=m.SchedulerFacts),
-    Endpoint("POST", ONE + "/history", "admin", load, "Learn from history", m.History, gives=m.Taken),
-    Endpoint("POST", ONE + "/rebuild", "admin", rebuild, "Replay the log", m.Nothing, gives=m.Rebuilt),
-    Endpoint("GET", "/v1/health", "none", health, "Does it run?", gives=m.Health),
-    Endpoint("GET", "/v1/ready", "none", ready, "Can it reach its store?", gives=m.Health),
-    Endpoint("GET", "/metrics", "read", metrics, "For Prometheus", kinds=("text/plain",)),
+    Endpoint("GET", ALL, "read", list_schedulers, "All schedulers"),
+    Endpoint("PUT", ONE, "admin", create_scheduler, "Make a scheduler", schemas.Create),
+    Endpoint("GET", ONE, "read", read_scheduler, "A scheduler's settings"),
+    Endpoint("PATCH", ONE, "admin", change_scheduler, "Change settings", schemas.Change),
+    Endpoint("POST", ONE + "/tasks", "decide", decide, "Decide", schemas.Decide),
+    Endpoint("POST", ONE + "/decide", "decide", decide_many, "Decide many", schemas.DecideMany),
+    Endpoint("GET", ONE + "/tasks", "read", latest, "The latest tasks", query=schemas.Latest),
+    Endpoint("GET", TASK, "read", read_task, "A task"),
+    Endpoint("GET", TASK + "/explanation", "read", explain, "Why this option?"),
+    Endpoint("POST", TASK + "/report", "report", report, "Report, also in two parts", schemas.Report),
+    Endpoint("POST", TASK + "/observations", "report", observe, "A side observation", schemas.Observe),
+    Endpoint("POST", TASK + "/cancel", "report", cancel, "It will not report", schemas.Nothing),
+    Endpoint("POST", ONE + "/reports", "report", report_many, "Report many", schemas.ReportMany),
+    Endpoint("GET", ONE + "/summary", "read", summary, "How it stands", query=schemas.Kinds),
+    Endpoint("GET", ONE + "/series", "read", series, "The ratio over time", query=schemas.Points),
+    Endpoint("GET", ONE + "/export", "read", export, "The log", query=schemas.Format, content_types=LOG),
+    Endpoint("POST", ONE + "/retire", "admin", retire, "Never choose it again", schemas.Retire),
+    Endpoint("POST", ONE + "/restore", "admin", restore, "Undo that", schemas.Retire),
+    Endpoint("POST", ONE + "/announce", "admin", announce, "Number names", schemas.Announce),
+    Endpoint("POST", ONE + "/history", "admin", load, "Learn from history", schemas.History),
+    Endpoint("POST", ONE + "/rebuild", "admin", rebuild, "Replay the log", schemas.Nothing),
+    Endpoint("GET", "/v1/health", "none", health, "Does it run?"),
+    Endpoint("GET", "/v1/ready", "none", ready, "Can it reach its store?"),
+    Endpoint("GET", "/metrics", "read", metrics, "For Prometheus", content_types=("text/plain",)),
 )

@@ -22,19 +22,17 @@ class Message(Struct, forbid_unknown_fields=True, kw_only=True):
     """Something that a client sends."""
 
 
-class Create(Message):
-    """A scheduler's settings when it is made; with one that exists, they have to agree with it."""
-
-    policy: Text | None = None
-    overhead: Number | None = None
-    seed: Annotated[int, Meta(ge=0, lt=2**62)] | None = None
-
-
 class Change(Message):
     """Settings to go on with; what is left out stays."""
 
     policy: Text | None = None
     overhead: Number | None = None
+
+
+class Create(Change):
+    """A scheduler's settings when it is made; with one that exists, they have to agree with it."""
+
+    seed: Annotated[int, Meta(ge=0, lt=2**62)] | None = None
 
 
 class Decide(Message):
@@ -59,12 +57,10 @@ class Report(Message):
     cost: Number | None = None
 
 
-class ReportOf(Message):
+class ReportOf(Report, kw_only=True):
     """One of several reports."""
 
     task: Id
-    reward: Number | None = None
-    cost: Number | None = None
 
 
 class ReportMany(Message):
@@ -121,9 +117,7 @@ class Latest(Message):
     """How many of the latest tasks, or which ones."""
 
     count: Count = 20
-    ids: Annotated[str, Meta(pattern=r"^\d{1,15}(,\d{1,15}){0,999}$", description="ids with commas between")] | None = (
-        None
-    )
+    ids: Annotated[str, Meta(pattern=r"^\d{1,15}(,\d{1,15}){0,999}$", description="with commas between")] | None = None
 
 
 class Points(Message):

@@ -20,7 +20,7 @@ from worthwhile.service.auth import LOOPBACK, list_tokens
 try:
     import uvicorn
 
-    from worthwhile.service.http_limits import Connection
+    from worthwhile.service.http_limits import LimitedConnection
 except ImportError:
     raise MissingExtra("the service", "service") from None
 
@@ -28,15 +28,15 @@ DRAIN = 30  # seconds for what is being answered when the process is told to sto
 CONNECTIONS_WAITING = 2048
 
 
-def serve(url: str, host: str, port: int, engine: str, patience: float, access_log: bool) -> str:
+def serve(url: str, host: str, port: int, engine: str, patience: float, access_log: bool) -> None:
     """Answer until SIGTERM or Ctrl-C, then finish what has begun."""
-    refuse_strangers(url, host)
-    logs(access_log)
+    require_token(url, host)
+    configure_logging(access_log)
     listening = listen(host, port)
     app = create_app(url, engine=engine, patience=patience)
     config = uvicorn.Config(
         app,
-        http=Connection,
+        http=LimitedConnection,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -44,14 +44,13 @@ def serve(url: str, host: str, port: int, engine: str, patience: float, access_l
         backlog=CONNECTIONS_WAITING,
         ws="none",
     )
-    shown = f"[{host}]" if ":" in host else host
-    allow_many_files()
-    sys.stderr.write(f"serving at http://{shown}:{listening.getsockname()[1]}/\n")
+    address = f"[{host}]" if ":" in host else host
+    raise_file_limit()
+    sys.stderr.write(f"serving at http://{address}:{listening.getsockname()[1]}/\n")
     gc.collect()
     gc.freeze()  # what is there now stays; looking through it again and again costs milliseconds
     gc.set_threshold(50_000, 20, 100)
     uvicorn.Server(config).run(sockets=[listening])
-    return shown
 
 
 def stop_with_input() -> None:
@@ -65,16 +64,16 @@ def stop_with_input() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def refuse_strangers(url: str, host: str) -> None:
+def require_token(url: str, host: str) -> None:
     """Whoever can be reached from elsewhere must ask for tokens."""
     if is_loopback(host):
         return
     store = open_store(url)
     try:
-        usable = [row for row in list_tokens(store) if row.revoked is None]
+        tokens = [row for row in list_tokens(store) if row.revoked is None]
     finally:
         store.close()
-    if not usable:
+    if not tokens:
         raise BadParameter(
             f"host {host}: other machines could reach it, and there is no token yet; "
             "make one with `worthwhile token create`, or leave --host out"
@@ -95,11 +94,11 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=CONNECTIONS_WAITING)
-    except OSError as reason:
-        raise BadParameter(f"cannot listen on {host}, port {port}: {reason}; give another --port or --host") from None
+    except OSError as error:
+        raise BadParameter(f"cannot listen on {host}, port {port}: {error}; give another --port or --host") from None
 
 
-def allow_many_files() -> None:
+def raise_file_limit() -> None:
     """As many as the system lets a process have: every connection is one, and every scheduler on SQLite three."""
     if sys.platform != "win32":
         import resource
@@ -109,13 +108,9 @@ def allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def logs(access_log: bool) -> None:
+def configure_logging(access_log: bool) -> None:
     """Everything to standard error: requests as JSON, the rest as text."""
-    plain = logging.StreamHandler(sys.stderr)
-    plain.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[plain])
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     requests = logging.getLogger("worthwhile.access")
-    bare = logging.StreamHandler(sys.stderr)
-    bare.setFormatter(logging.Formatter("%(message)s"))
-    requests.handlers, requests.propagate = [bare], False
+    requests.handlers, requests.propagate = [logging.StreamHandler(sys.stderr)], False
     requests.setLevel(logging.INFO if access_log else logging.WARNING)

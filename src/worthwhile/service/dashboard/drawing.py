@@ -67,7 +67,6 @@ def steps(low: float, high: float, count: int) -> list[float]:
 def chart(points: Sequence[Point], width: float, height: float) -> Chart:
     """A chart of so many pixels."""
     left, right, top, bottom = LEFT, width - RIGHT, TOP, height - BOTTOM
-    values = [value for point in points for value in (point.ratio, point.price) if value is not None]
     late = [value for point in points[len(points) // 10 :] for value in (point.ratio, point.price) if value is not None]
     low, high = (min(late), max(late)) if late else (0.0, 1.0)
     low = min(low, 0.0) if low < 0.3 * high else low
@@ -81,52 +80,38 @@ def chart(points: Sequence[Point], width: float, height: float) -> Chart:
     def y(value: float) -> float:
         return bottom - (bottom - top) * min(2.0, max(-1.0, (value - low) / (high - low)))  # cut off when drawn
 
-    ends = spread(
-        [y(found) if found is not None else None for found in (last_of(points, "ratio"), last_of(points, "price"))]
-    )
-    across = [Tick(x(one), f"{round(one):,}") for one in steps(0.0, float(last), 4 if width > 500 else 2) if one >= 1]
-    up = [Tick(y(one), f"{one:.6g}") for one in steps(low, high, 4)] if values else []
-    ratio = line([(x(one.reports), y(one.ratio)) for one in points if one.ratio is not None], ends[0])
-    price = line([(x(one.reports), y(one.price)) for one in points if one.price is not None], ends[1])
-    return Chart(width, height, left, right, top, bottom, across, up, ratio, price)
+    across = [Tick(x(count), f"{round(count):,}") for count in steps(0.0, last, 4 if width > 500 else 2) if count >= 1]
+    up = [Tick(y(value), f"{value:.6g}") for value in steps(low, high, 4)] if points else []
+    ratio = line([(x(point.reports), y(point.ratio)) for point in points if point.ratio is not None])
+    price = line([(x(point.reports), y(point.price)) for point in points if point.price is not None])
+    return Chart(width, height, left, right, top, bottom, across, up, *spread(ratio, price))
 
 
-def last_of(points: Sequence[Point], what: str) -> float | None:
-    return next((value for point in reversed(points) if (value := getattr(point, what)) is not None), None)
+def line(corners: Sequence[tuple[float, float]]) -> Line | None:
+    """A curve through these, labelled at its end."""
+    path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in corners)
+    return Line(path, *corners[-1], corners[-1][1]) if corners else None
 
 
-def line(places: Sequence[tuple[float, float]], label: float | None) -> Line | None:
-    if not places or label is None:
-        return None
-    path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    return Line(path, *places[-1], label)
-
-
-def spread(ends: list[float | None]) -> list[float | None]:
-    """Two labels, moved apart if they would lie upon each other."""
-    one, two = ends
-    if one is None or two is None or abs(one - two) >= LABEL_GAP:
-        return ends
-    middle, sign = (one + two) / 2.0, 1.0 if one > two else -1.0
-    return [middle + sign * LABEL_GAP / 2.0, middle - sign * LABEL_GAP / 2.0]
+def spread(ratio: Line | None, price: Line | None) -> tuple[Line | None, Line | None]:
+    """Both, their labels moved apart if they would lie upon each other."""
+    if ratio is None or price is None or abs(ratio.end_y - price.end_y) >= LABEL_GAP:
+        return ratio, price
+    middle = (ratio.end_y + price.end_y) / 2.0
+    shift = LABEL_GAP / 2.0 if ratio.end_y > price.end_y else -LABEL_GAP / 2.0
+    return ratio._replace(label_y=middle + shift), price._replace(label_y=middle - shift)
 
 
 def intervals(options: Sequence[OptionSummary]) -> list[Interval | None]:
     """The scores of a kind's options on one scale."""
-    judged = [one for one in options if one.score is not None]
-    ends = [(one.score or 0.0) + sign * (one.error or 0.0) for one in judged for sign in (-1.0, 1.0)]
-    low, high = min(ends, default=0.0), max(ends, default=0.0)
+    scores = [(option.score, option.error or 0.0) for option in options if option.score is not None]
+    low = min((score - error for score, error in scores), default=0.0)
+    high = max((score + error for score, error in scores), default=0.0)
     width = high - low or 1.0
 
-    def place(value: float) -> float:
+    def x(value: float) -> float:
         return EDGE + (INTERVAL - 2 * EDGE) * (value - low) / width
 
-    zero = place(0.0) if low <= 0.0 <= high else None
-    return [
-        None
-        if one.score is None
-        else Interval(
-            place(one.score - (one.error or 0.0)), place(one.score), place(one.score + (one.error or 0.0)), zero
-        )
-        for one in options
-    ]
+    zero = x(0.0) if low <= 0.0 <= high else None
+    drawn = iter([Interval(x(score - error), x(score), x(score + error), zero) for score, error in scores])
+    return [None if option.score is None else next(drawn) for option in options]

@@ -19,10 +19,10 @@ from worthwhile.formatting import percent, rounded, shown
 from worthwhile.live.summary import counted, more
 from worthwhile.service.auth import COOKIE
 from worthwhile.service.dashboard.drawing import INTERVAL, chart, intervals
-from worthwhile.service.dispatcher import Desk
+from worthwhile.service.dispatcher import Dispatcher
 from worthwhile.service.endpoint import Call, Endpoint, Reply
-from worthwhile.service.problems import NoSuchPlace, status_of, status_of_class
-from worthwhile.service.routes import explain
+from worthwhile.service.problems import HttpError, status_of, status_of_class
+from worthwhile.service.routes import explain, read_task
 from worthwhile.service.schemas import Message, Nothing, Text
 
 HTML = b"text/html; charset=utf-8"
@@ -30,11 +30,11 @@ RECENT = 15  # tasks
 OPTIONS = 8  # of a kind, on a page of several
 POINTS = 200
 YEAR = 365 * 24 * 3600  # seconds
-KINDS = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
+CONTENT_TYPES = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
 STATIC = {
-    one.name: one.read_bytes()
-    for one in (files(__package__) / "static").iterdir()
-    if one.name.rpartition(".")[2] in KINDS
+    file.name: Reply(file.read_bytes(), CONTENT_TYPES[suffix])
+    for file in (files(__package__) / "static").iterdir()
+    if (suffix := file.name.rpartition(".")[2]) in CONTENT_TYPES
 }
 
 
@@ -85,22 +85,15 @@ def give_or_take(value: float, error: float) -> tuple[str, str]:
 templates = Environment(
     loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-templates.filters |= {
-    "ago": ago,
-    "number": number,
-    "percent": percent,
-    "shown": shown,
-    "more": more,
-    "counted": counted,
-}
+templates.filters |= {filter.__name__: filter for filter in (ago, number, percent, shown, more, counted)}
 templates.globals |= {"version": __version__, "link": lambda text: quote(text, safe=""), "intervals": intervals}
 templates.globals |= {"interval_width": INTERVAL, "give_or_take": give_or_take}
 
 Page = Callable[[Call], Awaitable[Reply]]
 
 
-def render(template: str, status: int = 200, **given: Any) -> Reply:
-    return Reply(templates.get_template(template).render(**given).encode(), HTML, status)
+def render(template: str, status: int = 200, **variables: Any) -> Reply:
+    return Reply(templates.get_template(template).render(**variables).encode(), HTML, status)
 
 
 def guarded(page: Page) -> Page:
@@ -109,16 +102,15 @@ def guarded(page: Page) -> Page:
     @wraps(page)
     async def answer(call: Call) -> Reply:
         try:
-            call.service.access.check(call.headers, "read", changes=False)
+            call.service.auth.check(call.headers, "read", changes=False)
             return await page(call)
-        except AccessDenied as reason:
-            return render("login.html", status_of(reason), reason=str(reason))
-        except Error as reason:
-            wait = ((b"retry-after", b"2"),) if status_of(reason) == 503 else ()
-            said = (
-                "The store cannot be reached at the moment." if isinstance(reason, StoreError) and wait else str(reason)
-            )
-            return render("error.html", status_of(reason), reason=said)._replace(headers=wait)
+        except AccessDenied as error:
+            return render("login.html", status_of(error))
+        except Error as error:
+            headers = ((b"retry-after", b"2"),) if status_of(error) == 503 else ()
+            away = isinstance(error, StoreError) and headers
+            words = "The store cannot be reached at the moment." if away else str(error)
+            return render("error.html", status_of(error), words=words)._replace(headers=headers)
 
     return answer
 
@@ -134,22 +126,22 @@ async def home(call: Call) -> Reply:
 
 @guarded
 async def scheduler(call: Call) -> Reply:
-    return await scheduler_page(call, call.names["scheduler"], await all_names(call))
+    return await scheduler_page(call, call.path["scheduler"], await all_names(call))
 
 
 async def all_names(call: Call) -> list[str]:
-    return await call.service.desks.look(call.service.desks.names)
+    return await call.service.dispatchers.ask_store(call.service.dispatchers.names)
 
 
 async def scheduler_page(call: Call, name: str, names: list[str]) -> Reply:
-    desk = await call.service.desks.find(name)
-    return await call.service.desks.read(draw, "scheduler.html", desk, call.query, address(call), names)
+    dispatcher = await call.service.dispatchers.find(name)
+    return await call.read(draw, "scheduler.html", dispatcher, call.query, address(call), names)
 
 
 @guarded
 async def live(call: Call) -> Reply:
     """What has changed on a scheduler's page since."""
-    return await call.service.desks.read(draw, "sections.html", await call.desk(), call.query, address(call))
+    return await call.read(draw, "sections.html", await call.dispatcher(), call.query, address(call))
 
 
 def address(call: Call) -> str:
@@ -162,21 +154,21 @@ def behind_tls(call: Call) -> bool:
     return call.headers.get(b"x-forwarded-proto") == b"https"
 
 
-def draw(template: str, desk: Desk, view: View, address: str, names: Sequence[str] = ()) -> Reply:
+def draw(template: str, dispatcher: Dispatcher, view: View, address: str, names: Sequence[str] = ()) -> Reply:
     """A scheduler's page, or its sections; it takes a while, so a thread does it."""
-    summary = desk.summary()
+    summary = dispatcher.summary()
     kinds = [kind for kind in summary.kinds if view.kind in (None, kind.kind)]
     kinds.sort(key=lambda kind: -kind.reports)
-    points = desk.scheduler._transactor.statistics.series(POINTS)
+    points = dispatcher.scheduler._transactor.statistics.series(POINTS)
     return render(
         template,
-        found=summary,
+        summary=summary,
         kinds=kinds[view.skip : view.skip + view.kinds],
         wide=chart(points, 760, 380),
         narrow=chart(points, 350, 240),
-        recent=desk.scheduler.latest(RECENT),
+        recent=dispatcher.scheduler.latest(RECENT),
         view=view,
-        most=OPTIONS if view.kind is None else None,
+        most_options=OPTIONS if view.kind is None else None,
         query=urlencode({name: value for name, value in asdict(view).items() if value is not None}),
         address=address,
         names=names,
@@ -185,23 +177,20 @@ def draw(template: str, desk: Desk, view: View, address: str, names: Sequence[st
 
 @guarded
 async def why(call: Call) -> Reply:
-    desk = await call.desk()
-    found = await explain(call)
-    [task] = await call.service.desks.read(desk.scheduler.tasks, [call.names["task"]])
-    return render("task.html", found=found, task=task, name=desk.scheduler.name)
+    return render("task.html", explanation=await explain(call), task=await read_task(call), name=call.path["scheduler"])
 
 
 async def static(call: Call) -> Reply:
     """Style sheets, scripts and the icon: these and no other files."""
-    name = call.names["file"]
+    name = call.path["file"]
     if name not in STATIC:
-        raise NoSuchPlace(f"no file {name!r}; / is the dashboard, /docs the API", 404)
-    return Reply(STATIC[name], KINDS[name.rpartition(".")[2]])
+        raise HttpError(f"no file {name!r}; / is the dashboard, /docs the API", 404)
+    return STATIC[name]
 
 
 async def log_in(call: Call) -> Reply:
     """Keep a token in a cookie, for reading only, on this site only."""
-    call.service.access.check({b"authorization": b"Bearer " + call.body.token.encode()}, "read", changes=False)
+    call.service.auth.check({b"authorization": b"Bearer " + call.body.token.encode()}, "read", changes=False)
     secure = "; Secure" if behind_tls(call) else ""
     cookie = f"{COOKIE}={quote(call.body.token)}; HttpOnly; SameSite=Strict; Path=/; Max-Age={YEAR}{secure}"
     return Reply(b"{}", b"application/json", headers=((b"set-cookie", cookie.encode()),))
@@ -213,9 +202,9 @@ async def log_out(call: Call) -> Reply:
 
 
 async def docs(call: Call) -> Reply:
-    known = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Error)]
-    told = [(kind.__name__, status_of_class(kind), (kind.__doc__ or "").splitlines()[0]) for kind in known]
-    return render("docs.html", errors=sorted(told, key=lambda one: one[1]))
+    classes = [error for error in vars(errors).values() if isinstance(error, type) and issubclass(error, Error)]
+    rows = [(status_of_class(error), error.__name__, (error.__doc__ or "").splitlines()[0]) for error in classes]
+    return render("docs.html", errors=sorted(rows, key=lambda row: row[0]))
 
 
 PAGES = (

@@ -14,11 +14,11 @@ function say(text, late) {
 function replace(old, fresh) {
   if (old.innerHTML === fresh.innerHTML) return;
   const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
-  const scrolled = [...old.querySelectorAll(".scroll[id]")].map((one) => [one.id, one.scrollLeft]);
+  const scrolled = [...old.querySelectorAll(".scroll[id]")].map((area) => [area.id, area.scrollLeft]);
   old.replaceChildren(...fresh.childNodes);
   for (const [id, left] of scrolled) {
-    const one = document.getElementById(id);
-    if (one) one.scrollLeft = left;
+    const area = document.getElementById(id);
+    if (area) area.scrollLeft = left;
   }
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
 }

@@ -9,5 +9,5 @@ document.getElementById("login").addEventListener("submit", async (event) => {
     body: JSON.stringify({ token: document.getElementById("token").value }),
   });
   if (answer.ok) return location.reload();
-  document.getElementById("reason").textContent = (await answer.json()).detail;
+  document.getElementById("problem").textContent = (await answer.json()).detail;
 });
