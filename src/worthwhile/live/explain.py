@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from worthwhile.formatting import shown
 from worthwhile.live.batch import Batch
 from worthwhile.live.engines import offer_of
 from worthwhile.live.fold import Fold
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
 from worthwhile.live.stores.base import TaskRow, state_of
+from worthwhile.live.summary import counted
 from worthwhile.live.validation import Option
 
 
@@ -108,7 +110,10 @@ def in_words(row: TaskRow, judged: list[Judgement]) -> str:
     if chosen.score >= (best.score or 0.0):
         return f"its score, reward − θ·cost with θ = {row.price:g}, was the best of those tried"
     behind = (best.score or 0.0) - chosen.score
-    return f"to learn more: its score was {behind:.3g} below that of {best.option!r}, after only {chosen.pulls} reports"
+    reports = counted(chosen.pulls, "report")
+    return (
+        f"there was more to learn of it: after {reports}, its score was {behind:.3g} below that of {shown(best.option)}"
+    )
 
 
 def repeats(row: TaskRow, fold: Fold) -> bool:

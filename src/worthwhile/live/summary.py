@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from worthwhile.formatting import digits, number, percent, printable, rounded, shown, table
+from worthwhile.formatting import digits, number, printable, rounded, shown, table
 from worthwhile.live.fold import SetAside
 from worthwhile.live.validation import Option
 
@@ -142,7 +142,7 @@ def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:
             mark = " ★" * option.winning + " (retired)" * option.retired
             means = number(option.mean_reward), number(option.mean_cost), score_text(option)
             counts = [f"{count:,}" if count else "" for count in (option.running, option.observed)]
-            share = f"{option.pulls:,}", percent(option.share)
+            share = f"{option.pulls:,}", f"{option.share:.1%}"
             rows.append([name, shown(option.option) + mark, *share, *means, *counts, verdict])
     used = [column for column in range(len(COLUMNS)) if any(row[column] for row in rows)]
     return [COLUMNS[column] for column in used], [[row[column] for column in used] for row in rows]

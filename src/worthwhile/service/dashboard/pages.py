@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from worthwhile import __version__, errors
 from worthwhile.errors import AccessDenied, Error, StoreError, UnknownScheduler
-from worthwhile.formatting import percent, rounded, shown
+from worthwhile.formatting import rounded, shown
 from worthwhile.live.summary import counted, more
 from worthwhile.service.auth import COOKIE
 from worthwhile.service.dashboard.drawing import INTERVAL, chart, intervals
@@ -85,7 +85,7 @@ def give_or_take(value: float, error: float) -> tuple[str, str]:
 templates = Environment(
     loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-templates.filters |= {filter.__name__: filter for filter in (ago, number, percent, shown, more, counted)}
+templates.filters |= {filter.__name__: filter for filter in (ago, number, shown, more, counted)}
 templates.globals |= {"version": __version__, "link": lambda text: quote(text, safe=""), "intervals": intervals}
 templates.globals |= {"interval_width": INTERVAL, "give_or_take": give_or_take}
 
@@ -164,7 +164,7 @@ def draw(template: str, dispatcher: Dispatcher, view: View, address: str, names:
         template,
         summary=summary,
         kinds=kinds[view.skip : view.skip + view.kinds],
-        wide=chart(points, 760, 380),
+        wide=chart(points, 760, 480),
         narrow=chart(points, 350, 240),
         recent=dispatcher.scheduler.latest(RECENT),
         view=view,
