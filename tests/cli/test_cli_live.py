@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def test_status_tasks_and_explain_tell_what_the_scheduler_knows(capsys: pytest.C
         summary, last, why = scheduler.summary(), scheduler.latest(1)[0], scheduler.explain("7")
     found = document(capsys, "status", used)
     assert (found["tasks"], found["reports"], found["running"]) == (12, 10, 1)
-    assert found["ratio"] == summary.ratio
+    assert found == json.loads(json.dumps(asdict(summary)))
     assert [kind["kind"] for kind in found["kinds"]] == ["kind 0", "kind 1"]
     assert document(capsys, "tasks", used, "--count", "1")["tasks"][0]["key"] == last.key == "key 11"
     told = document(capsys, "explain", used, "7")
@@ -78,6 +79,7 @@ def test_status_tasks_and_explain_tell_what_the_scheduler_knows(capsys: pytest.C
     for command in (["status", used], ["tasks", used], ["explain", used, "7"]):
         assert main(command) == 0
     text = capsys.readouterr().out
+    assert str(summary) in text
     assert "12 tasks, 10 reported, 1 running" in text
     assert why.why in text
     assert "cancelled" in text

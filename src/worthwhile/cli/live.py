@@ -75,33 +75,33 @@ def add_commands(commands: Any, show: Show) -> None:
     """The commands on a store."""
 
     def add(name: str, help: str, epilog: str, run: Callable[[argparse.Namespace, Show], int]) -> Any:
-        one = commands.add_parser(name, help=help, epilog=epilog)
-        one.add_argument("store", metavar="STORE", help=STORE)
-        one.add_argument("--name", default="default", help="of the scheduler (default)")
-        one.set_defaults(run=lambda arguments: run(arguments, show))
-        return one
+        parser = commands.add_parser(name, help=help, epilog=epilog)
+        parser.add_argument("store", metavar="STORE", help=STORE)
+        parser.add_argument("--name", default="default", help="of the scheduler (default)")
+        parser.set_defaults(run=lambda arguments: run(arguments, show))
+        return parser
 
     add("status", "how a live scheduler stands", STATUS, run_status)
-    one = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
-    one.add_argument("--count", type=positive, default=20, metavar="N", help="(20)")
-    one = add("explain", "why a task got its option", EXPLAIN, run_explain)
-    one.add_argument("id", metavar="ID")
-    one = add("export", "the log as a table", EXPORT, run_export)
-    one.add_argument("table", type=Path, metavar="FILE", help=", ".join(FORMATS))
-    one = add("import", "start from recorded history", IMPORT, run_import)
-    one.add_argument("table", type=Path, metavar="TABLE", help=", ".join(FORMATS))
-    one = add("rebuild", "replay the log and compare", REBUILD, run_rebuild)
-    one.add_argument("--check", action="store_true", required=True, help="compare, bit by bit")
-    one = add("decide", "choose an option for a task", DECIDE, run_decide)
-    one.add_argument("kind", metavar="KIND")
-    one.add_argument("options", nargs="+", metavar="OPTION")
-    one.add_argument("--key", help="the same key gives the same task: safe to repeat")
-    one.add_argument("--lease", type=float, metavar="SECONDS", help="counts as running for so long (3600)")
-    one = add("report", "what came of a task", REPORT, run_report)
-    one.add_argument("id", metavar="ID")
-    one.add_argument("--reward", type=float, metavar="R")
-    one.add_argument("--cost", type=float, metavar="C")
-    one.add_argument("--cancel", action="store_true", help="it will not report")
+    parser = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
+    parser.add_argument("--count", type=positive, default=20, metavar="N", help="(20)")
+    parser = add("explain", "why a task got its option", EXPLAIN, run_explain)
+    parser.add_argument("id", metavar="ID")
+    parser = add("export", "the log as a table", EXPORT, run_export)
+    parser.add_argument("table", type=Path, metavar="FILE", help=", ".join(FORMATS))
+    parser = add("import", "start from recorded history", IMPORT, run_import)
+    parser.add_argument("table", type=Path, metavar="TABLE", help=", ".join(FORMATS))
+    parser = add("rebuild", "replay the log and compare", REBUILD, run_rebuild)
+    parser.add_argument("--check", action="store_true", required=True, help="compare, bit by bit")
+    parser = add("decide", "choose an option for a task", DECIDE, run_decide)
+    parser.add_argument("kind", metavar="KIND")
+    parser.add_argument("options", nargs="+", metavar="OPTION")
+    parser.add_argument("--key", help="the same key gives the same task: safe to repeat")
+    parser.add_argument("--lease", type=float, metavar="SECONDS", help="counts as running for so long (3600)")
+    parser = add("report", "what came of a task", REPORT, run_report)
+    parser.add_argument("id", metavar="ID")
+    parser.add_argument("--reward", type=float, metavar="R")
+    parser.add_argument("--cost", type=float, metavar="C")
+    parser.add_argument("--cancel", action="store_true", help="it will not report")
 
 
 def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
@@ -119,16 +119,16 @@ def run_status(arguments: argparse.Namespace, show: Show) -> int:
 def run_tasks(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile tasks"""
     with opened(arguments) as scheduler:
-        found = scheduler.latest(arguments.count)
-    show({"tasks": [asdict(line) for line in found]}, texts.tasks_text(found), arguments.json)
+        lines = scheduler.latest(arguments.count)
+    show({"tasks": [asdict(line) for line in lines]}, texts.tasks_text(lines), arguments.json)
     return 0
 
 
 def run_explain(arguments: argparse.Namespace, show: Show) -> int:
     """worthwhile explain"""
     with opened(arguments) as scheduler:
-        found = scheduler.explain(arguments.id)
-    show(asdict(found), texts.explain_text(found), arguments.json)
+        explanation = scheduler.explain(arguments.id)
+    show(asdict(explanation), texts.explain_text(explanation), arguments.json)
     return 0
 
 
@@ -175,6 +175,6 @@ def run_report(arguments: argparse.Namespace, show: Show) -> int:
             scheduler.cancel(arguments.id)
         else:
             scheduler.report(arguments.id, arguments.reward, arguments.cost)
-        [line] = [asdict(one) for one in scheduler.tasks([arguments.id])]
-    show(line, f"task {line['task']}: {line['state']}", arguments.json)
+        [line] = scheduler.tasks([arguments.id])
+    show(asdict(line), f"task {line.task}: {line.state}", arguments.json)
     return 0

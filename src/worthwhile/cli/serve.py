@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from worthwhile.cli.arguments import whole
 from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter
 from worthwhile.formatting import table
+from worthwhile.live.stores.base import TokenRow
 
 Show = Callable[[dict[str, Any], str, bool], None]
 
@@ -36,24 +37,24 @@ ACTIONS = ("create", "list", "revoke")
 
 def add_commands(commands: Any, show: Show) -> None:
     """serve and token."""
-    one = commands.add_parser("serve", help="schedulers over HTTP, with a dashboard", epilog=SERVE)
-    one.add_argument("--store", default="worthwhile.db", help="a SQLite file or postgresql://… (worthwhile.db)")
-    one.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
-    one.add_argument("--port", type=whole, default=8080, metavar="N", help="(8080)")
-    one.add_argument("--engine", choices=ENGINES, default="python", help="compiled needs the extra fast (python)")
-    one.add_argument(
+    parser = commands.add_parser("serve", help="schedulers over HTTP, with a dashboard", epilog=SERVE)
+    parser.add_argument("--store", default="worthwhile.db", help="a SQLite file or postgresql://… (worthwhile.db)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=whole, default=8080, metavar="N", help="(8080)")
+    parser.add_argument("--engine", choices=ENGINES, default="python", help="compiled needs the extra fast (python)")
+    parser.add_argument(
         "--patience", type=float, default=10.0, metavar="SECONDS", help="until a client is told to come back (10)"
     )
-    one.add_argument("--access-log", action=argparse.BooleanOptionalAction, default=True, help="a line per request")
-    one.add_argument("--until-input-ends", action="store_true", help="stop with whoever holds its standard input")
-    one.set_defaults(run=run_serve)
+    parser.add_argument("--access-log", action=argparse.BooleanOptionalAction, default=True, help="a line per request")
+    parser.add_argument("--until-input-ends", action="store_true", help="stop with whoever holds its standard input")
+    parser.set_defaults(run=run_serve)
 
-    one = commands.add_parser("token", help="who may use the service", epilog=TOKEN)
-    one.add_argument("action", choices=ACTIONS)
-    one.add_argument("store", metavar="STORE", help="as for serve")
-    one.add_argument("name", nargs="?", help="of the token")
-    one.add_argument("--scope", action="append", default=[], help="decide, report, read or admin; repeatable")
-    one.set_defaults(run=lambda arguments: run_token(arguments, show))
+    parser = commands.add_parser("token", help="who may use the service", epilog=TOKEN)
+    parser.add_argument("action", choices=ACTIONS)
+    parser.add_argument("store", metavar="STORE", help="as for serve")
+    parser.add_argument("name", nargs="?", help="of the token")
+    parser.add_argument("--scope", action="append", default=[], help="decide, report, read or admin; repeatable")
+    parser.set_defaults(run=lambda arguments: run_token(arguments, show))
 
 
 def run_serve(arguments: argparse.Namespace) -> int:
@@ -74,8 +75,8 @@ def run_token(arguments: argparse.Namespace, show: Show) -> int:
     from worthwhile.service import auth
 
     if (arguments.name is None) != (arguments.action == "list"):
-        asked = "takes no name" if arguments.action == "list" else "needs the token's name"
-        raise BadParameter(f"worthwhile token {arguments.action} {asked}")
+        rule = "takes no name" if arguments.action == "list" else "needs the token's name"
+        raise BadParameter(f"worthwhile token {arguments.action} {rule}")
     store = open_store(arguments.store, create=arguments.action == "create")
     try:
         if arguments.action == "create":
@@ -85,16 +86,18 @@ def run_token(arguments: argparse.Namespace, show: Show) -> int:
             auth.revoke_token(store, arguments.name)
             show({"revoked": arguments.name}, f"{arguments.name} is revoked", arguments.json)
         else:
-            found = auth.list_tokens(store)
-            facts = [
-                {"name": row.name, "scopes": row.scopes.split(","), "revoked": row.revoked is not None} for row in found
-            ]
-            rows = [[row.name, row.scopes, day(row.created), day(row.revoked)] for row in found]
-            text = table(["name", "scopes", "created", "revoked"], rows, left=(0, 1, 2, 3)) if rows else "no tokens"
-            show({"tokens": facts}, text, arguments.json)
+            show(*token_list(auth.list_tokens(store)), arguments.json)
     finally:
         store.close()
     return 0
+
+
+def token_list(tokens: Sequence[TokenRow]) -> tuple[dict[str, Any], str]:
+    """All tokens, for a machine and for a person."""
+    facts = [{"name": row.name, "scopes": row.scopes.split(","), "revoked": row.revoked is not None} for row in tokens]
+    rows = [[row.name, row.scopes, day(row.created), day(row.revoked)] for row in tokens]
+    text = table(["name", "scopes", "created", "revoked"], rows, left=(0, 1, 2, 3)) if rows else "no tokens"
+    return {"tokens": facts}, text
 
 
 def day(moment: float | None) -> str:

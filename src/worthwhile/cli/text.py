@@ -121,9 +121,9 @@ def kinds_table(kinds: Sequence[Facts], unit: Facts) -> str:
 def rules_table(facts: Facts) -> str:
     """The optimum beside the obvious rules, best first."""
     rows = [["optimum θ*", digits(facts["best_ratio"]), "–"]]
-    for name, found in sorted(facts["rules"].items(), key=lambda item: -item[1]["ratio"]):
-        label = f"{name} ({found['option']})" if "option" in found else name
-        rows.append([label, digits(found["ratio"]), percent(found["loss"])])
+    for name, rule in sorted(facts["rules"].items(), key=lambda item: -item[1]["ratio"]):
+        label = f"{name} ({rule['option']})" if "option" in rule else name
+        rows.append([label, digits(rule["ratio"]), percent(rule["loss"])])
     return table(["rule", titled("ratio", facts["units"]["ratio"]), "loses"], rows)
 
 
@@ -158,10 +158,10 @@ def results_text(facts: Facts) -> str:
     """The answer to `worthwhile simulate` and `worthwhile replay`."""
     unit, rules = facts["units"], facts["rules"]
     rows = []
-    for found in facts["policies"]:
-        ratios = [digits(found[name]) for name in ("expected_ratio", "ratio")]
-        lost = rounded(100 * found["loss"], 100 * found["loss_error"])
-        rows.append([found["policy"], *ratios, *lost, *rounded(found["regret"], found["regret_error"])])
+    for policy in facts["policies"]:
+        ratios = [digits(policy[name]) for name in ("expected_ratio", "ratio")]
+        lost = rounded(100 * policy["loss"], 100 * policy["loss_error"])
+        rows.append([policy["policy"], *ratios, *lost, *rounded(policy["regret"], policy["regret_error"])])
     head = [titled("expected ratio", unit["ratio"]), "ratio", "lost %", "±", titled("regret", unit["reward"]), "±"]
     greedy = rules["per-kind greedy"]
     return "\n".join(
@@ -180,14 +180,9 @@ def results_text(facts: Facts) -> str:
 def policies_facts() -> Facts:
     """Every policy on the list: what it does, what simulations tell it, what can be set."""
     listed = [
-        {
-            "policy": name,
-            "summary": one.summary,
-            "default": name == DEFAULT,
-            "told": told(one),
-            "parameters": knobs(one),
-        }
-        for name, one in LIST.items()
+        {"policy": name, "summary": policy.summary, "default": name == DEFAULT}
+        | {"told": told(policy), "parameters": knobs(policy)}
+        for name, policy in LIST.items()
     ]
     return {"policies": listed, "provenance": provenance({})}
 
@@ -205,15 +200,15 @@ def knobs(listed: Listed) -> Facts:
 
 def policies_text(facts: Facts) -> str:
     """The answer to `worthwhile policies`."""
-    width = max(len(one["policy"]) for one in facts["policies"])
+    width = max(len(policy["policy"]) for policy in facts["policies"])
     lines = []
-    for one in facts["policies"]:
-        lines.append(f"{one['policy']:<{width}}  {one['summary']}")
-        if one["told"]:
-            lines.append(f"{'':<{width}}    told: {', '.join(one['told'])}")
-        if one["parameters"]:
-            shown = (f"{name}={setting(name, value)}" for name, value in one["parameters"].items())
-            lines.append(f"{'':<{width}}    may be set: {', '.join(shown)}")
+    for policy in facts["policies"]:
+        lines.append(f"{policy['policy']:<{width}}  {policy['summary']}")
+        if policy["told"]:
+            lines.append(f"{'':<{width}}    told: {', '.join(policy['told'])}")
+        if policy["parameters"]:
+            defaults = (f"{name}={setting(name, value)}" for name, value in policy["parameters"].items())
+            lines.append(f"{'':<{width}}    may be set: {', '.join(defaults)}")
     return "\n".join(
         [*lines, "", "told: simulations fill these in with the truth about the problem, unless you set them too."]
     )
@@ -244,26 +239,26 @@ def tasks_text(lines: list[TaskLine]) -> str:
     return table(columns, rows, left=(1, 2, 3, 6, 7)) if rows else "no tasks yet"
 
 
-def explain_text(found: Explanation) -> str:
+def explain_text(why: Explanation) -> str:
     """The answer to `worthwhile explain`."""
-    feedback = f", reward {number(found.reward)}, cost {number(found.cost)}" if found.state == "reported" else ""
+    feedback = f", reward {number(why.reward)}, cost {number(why.cost)}" if why.state == "reported" else ""
     head = [
-        f"task {found.task} of kind {found.kind!r} got option {shown(found.option)}: {found.why}",
-        f"policy {found.policy}, θ = {number(found.price)}, after {found.seen:,} reports; now {found.state}{feedback}",
+        f"task {why.task} of kind {why.kind!r} got option {shown(why.option)}: {why.why}",
+        f"policy {why.policy}, price θ = {number(why.price)}, after {why.seen:,} reports; now {why.state}{feedback}",
     ]
     rows = [
-        ["→" if one.chosen else "", shown(one.option), str(one.pulls), str(one.running), *estimates(one)]
-        for one in found.options
+        ["→" * option.chosen, shown(option.option), str(option.pulls), str(option.running), *estimates(option)]
+        for option in why.options
     ]
     columns = ["", "option", "reports", "running", "reward estimate", "cost estimate", "reward − θ·cost"]
     parts = ["\n".join(head)] + ([table(columns, rows, left=(0, 1))] if rows else [])
-    if found.repeated is False:
+    if why.repeated is False:
         parts.append("the policy does not decide the same again: was its code changed?")
     return "\n\n".join(parts)
 
 
-def estimates(one: Judgement) -> list[str]:
+def estimates(option: Judgement) -> list[str]:
     """Reward, cost and score; nothing where a policy has no estimate, which is a cost of 0."""
-    if one.cost_estimate == 0.0:
+    if option.cost_estimate == 0.0:
         return [number(None)] * 3
-    return [number(one.reward_estimate), number(one.cost_estimate), number(one.score)]
+    return [number(option.reward_estimate), number(option.cost_estimate), number(option.score)]

@@ -38,43 +38,43 @@ class View:
 
     def draw(self) -> None:
         self.last = time.monotonic()
-        found = self.scheduler.summary()
+        summary = self.scheduler.summary()
         if self.redraws:
             columns, rows = os.get_terminal_size(self.out.fileno())
             columns, rows = columns or USUAL[0], rows or USUAL[1]
-            lines = [line[:columns] for line in self.lines(found, columns)][: rows - 1]
+            lines = [line[:columns] for line in self.lines(summary, columns)][: rows - 1]
             up = UP.format(self.drawn) if self.drawn else ""
             self.out.write(CUT + up + CLEAR + "".join(f"{line}\n" for line in lines) + WRAP)
             self.drawn = len(lines)
         else:
-            self.out.write("   ".join([*self.progress(found), *self.worth(found)]) + "\n")
+            self.out.write("   ".join([*self.progress(summary), *self.worth(summary)]) + "\n")
         self.out.flush()
 
-    def lines(self, found: Summary, columns: int) -> list[str]:
-        words = "   ".join(self.progress(found))
+    def lines(self, summary: Summary, columns: int) -> list[str]:
+        words = "   ".join(self.progress(summary))
         room = min(BAR, columns - len(words) - 2)
-        done = f"{bar(found.reports / max(self.total, 1), room, '░')}  " if room > 4 else ""
-        return [done + words, "   ".join(self.worth(found)), "", *shares(found.kinds, columns)]
+        done = f"{bar(summary.reports / max(self.total, 1), room, '░')}  " if room > 4 else ""
+        return [done + words, "   ".join(self.worth(summary)), "", *shares(summary.kinds, columns)]
 
-    def progress(self, found: Summary) -> list[str]:
+    def progress(self, summary: Summary) -> list[str]:
         """How far it is, how fast, and how long it will take."""
-        facts = [f"{found.reports:,} of {self.total:,} tasks"]
+        facts = [f"{summary.reports:,} of {self.total:,} tasks"]
         if self.tasks > 1 and self.last > self.began:
             pace = (self.tasks - 1) / (self.last - self.began)
-            facts += [f"{pace:.1f}/s", f"{max(self.total - found.reports, 0) / pace:.0f} s left"]
+            facts += [f"{pace:.1f}/s", f"{max(self.total - summary.reports, 0) / pace:.0f} s left"]
         return facts
 
-    def worth(self, found: Summary) -> list[str]:
+    def worth(self, summary: Summary) -> list[str]:
         """What was earned so far, and what a unit of cost is worth."""
-        if not found.reports:
+        if not summary.reports:
             return ["starting …"]
         failed = [f"{self.failed} failed"] if self.failed else []
-        return [f"reward/cost {number(found.ratio)}", f"price θ {number(found.price)}", *failed]
+        return [f"reward/cost {number(summary.ratio)}", f"price θ {number(summary.price)}", *failed]
 
 
 def shares(kinds: list[KindSummary], columns: int) -> list[str]:
     """How often every kind took each option: a row per kind, with bars where there is room for them."""
-    options = sorted({shown(one.option) for kind in kinds for one in kind.options}, key=size)
+    options = sorted({shown(option.option) for kind in kinds for option in kind.options}, key=size)
     if not options:
         return []
     name = min(NAME, max(len(text) for text in ("option", *(kind.kind for kind in kinds))))
@@ -93,7 +93,7 @@ def size(option: str) -> tuple[float, str]:
 
 
 def kind_cells(kind: KindSummary, options: list[str], cell: int) -> str:
-    taken = {shown(one.option): one.share for one in kind.options if one.pulls}
+    taken = {shown(option.option): option.share for option in kind.options if option.pulls}
     return "".join(share_cell(taken.get(option), cell) for option in options)
 
 

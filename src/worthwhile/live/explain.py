@@ -110,10 +110,8 @@ def in_words(row: TaskRow, judged: list[Judgement]) -> str:
     if chosen.score >= (best.score or 0.0):
         return f"its score, reward − θ·cost with θ = {row.price:g}, was the best of those tried"
     behind = (best.score or 0.0) - chosen.score
-    reports = counted(chosen.pulls, "report")
-    return (
-        f"there was more to learn of it: after {reports}, its score was {behind:.3g} below that of {shown(best.option)}"
-    )
+    after = f"after {counted(chosen.pulls, 'report')}, its score was {behind:.3g} below that of {shown(best.option)}"
+    return f"there was more to learn about it: {after}"
 
 
 def repeats(row: TaskRow, fold: Fold) -> bool:

@@ -199,8 +199,8 @@ def changes(evidence: Evidence) -> list[tuple[int, int, str]]:
 
     def surprising(mean: Floats, lately: Floats, squares: Floats) -> list[bool]:
         error = np.sqrt(squares / (pulls - 1.0) * LATELY / (2.0 - LATELY))
-        found: list[bool] = ((error > 0.0) & (np.abs(lately - mean) > SURPRISING * error)).tolist()
-        return found
+        by_far: list[bool] = ((error > 0.0) & (np.abs(lately - mean) > SURPRISING * error)).tolist()
+        return by_far
 
     reward = surprising(mean_reward, evidence.reward_lately[arms], reward_squares)
     cost = surprising(mean_cost, evidence.cost_lately[arms], cost_squares)

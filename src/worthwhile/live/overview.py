@@ -86,15 +86,13 @@ def kind_summary(now: Standing, moments: Moments, kind: int) -> KindSummary:
     """Every option judged by reward − θ·cost; the best first."""
     options, totals = option_summaries(now, moments, kind), now.totals
     options.sort(key=lambda option: (-math.inf if option.score is None else option.score, option.pulls), reverse=True)
-    judged = [place for place, option in enumerate(options) if option.score is not None and not option.retired]
-    winner = None
-    if judged:
-        options[judged[0]] = replace(options[judged[0]], winning=True)
-        winner = options[judged[0]].option
+    judged = [option for option in options if option.score is not None and not option.retired]
+    winner = judged[0] if judged else None
+    options = [replace(option, winning=True) if option is winner else option for option in options]
     reports, running, expired = (int(counts[kind].sum()) for counts in (totals.pulls, now.running, now.expired))
     ratio = quotient(totals.reward[kind].sum(), totals.cost[kind].sum())
-    settled, words = verdict([options[place] for place in judged])
-    return KindSummary(now.kinds[kind], reports, ratio, running, expired, winner, settled, words, options)
+    name, best = now.kinds[kind], winner.option if winner else None
+    return KindSummary(name, reports, ratio, running, expired, best, *verdict(judged), options=options)
 
 
 def option_summaries(now: Standing, moments: Moments, kind: int) -> list[OptionSummary]:

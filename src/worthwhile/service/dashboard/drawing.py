@@ -80,7 +80,7 @@ def chart(points: Sequence[Point], width: float, height: float) -> Chart:
     def y(value: float) -> float:
         return bottom - (bottom - top) * min(2.0, max(-1.0, (value - low) / (high - low)))  # cut off when drawn
 
-    across = [Tick(x(count), f"{round(count):,}") for count in steps(0.0, last, 4 if width > 500 else 2) if count >= 1]
+    across = [Tick(x(count), f"{round(count):,}") for count in steps(0.0, last, 4 if width > 500 else 3) if count >= 1]
     up = [Tick(y(value), f"{value:.6g}") for value in steps(low, high, 4)] if points else []
     ratio = line([(x(point.reports), y(point.ratio)) for point in points if point.ratio is not None])
     price = line([(x(point.reports), y(point.price)) for point in points if point.price is not None])
