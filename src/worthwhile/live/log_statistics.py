@@ -10,35 +10,25 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from worthwhile import state as states
 from worthwhile.errors import Overloaded, StoreError
-from worthwhile.learning import Moments, new_moments, record_moments
+from worthwhile.learning import Sums, one_more
 from worthwhile.live.batch import Batch
-from worthwhile.live.engines import views
-from worthwhile.live.fold import ROOM, doubled, fault
+from worthwhile.live.fold import fault
 from worthwhile.live.group_commit import IN_THE_MIDDLE
 from worthwhile.live.replica import PORTION
 from worthwhile.live.stores.base import OWN, LogRow, TaskRow
-from worthwhile.state import Floats, Size
 
 MOST_MARKS = 512
 LATELY = 1 / 32  # weight of the newest report in what an option did lately
 ENOUGH = 100  # reports of an option before a change is suspected
 SURPRISING = 5.0  # standard errors
+UNKNOWN: Sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 Seen = TypeVar("Seen")
-
-
-class Evidence(NamedTuple):
-    """Reports and observations of every (kind, option): moments all along, and means lately."""
-
-    moments: Moments
-    reward_lately: Floats
-    cost_lately: Floats
 
 
 @dataclass(frozen=True)
@@ -79,13 +69,9 @@ class LogStatistics:
         """Begin with the first entry of the log."""
         self.position = self.reports = self.latest = 0  # `latest`: the task of the latest report
         self.reward = self.cost = 0.0
-        self.size = ROOM
-        self.evidence = self.init(*ROOM)
+        self.moments: dict[tuple[int, int], Sums] = {}  # by kind and option, side observations included
+        self.lately: dict[tuple[int, int], tuple[float, float]] = {}  # mean reward and cost
         self.stride, self.marks = 1, []  # type: int, list[Mark]
-
-    def init(self, kinds: int, options: int) -> Evidence:
-        """No reports yet."""
-        return Evidence(new_moments(kinds, options), *np.zeros((2, kinds, options)))
 
     @contextmanager
     def followed(self, look: Callable[[Batch], Seen]) -> Iterator[Seen]:
@@ -106,49 +92,43 @@ class LogStatistics:
             self.lock.release()
 
     def follow(self, look: Callable[[Batch], Seen]) -> Seen:
-        def portion(batch: Batch) -> tuple[int, Sequence[LogRow], Size, Seen | None]:
+        def portion(batch: Batch) -> tuple[int, Sequence[LogRow], tuple[int, int], Seen | None]:
             replica = batch.replica
             rows = batch.tx.reports(replica.id, self.position, PORTION)
-            size = Size(len(replica.kinds.texts), len(replica.options.texts))
-            return batch.header.reports, rows, size, look(batch) if len(rows) < PORTION else None
+            known = len(replica.kinds.texts), len(replica.options.texts)
+            return batch.header.reports, rows, known, look(batch) if len(rows) < PORTION else None
 
         while True:
-            reports, rows, size, seen = self.ask(portion)
+            reports, rows, known, seen = self.ask(portion)
             if reports < self.position:  # the store was put back to an earlier state
                 self.forget()
                 continue
-            self.take(rows, size)
+            self.take(rows, *known)
             if len(rows) < PORTION:
                 up_to_date: Seen = seen
                 return up_to_date
 
-    def take(self, rows: Sequence[LogRow], size: Size) -> None:
+    def take(self, rows: Sequence[LogRow], kinds: int, options: int) -> None:
         """The next entries of the log; all of them, or after an interruption the log from its start."""
         try:
-            self.fit(size)
-            moments, reward_lately, cost_lately = views(self.evidence)
             for row in rows:
-                if fault(row, *size):
-                    continue
-                arm, reward, cost = (row.kind, row.option), row.reward, row.cost + row.overhead
-                record_moments(moments, *arm, reward, cost)
-                weight = max(LATELY, 1.0 / moments.pulls[arm])
-                reward_lately[arm] += weight * (reward - reward_lately[arm])
-                cost_lately[arm] += weight * (cost - cost_lately[arm])
-                if row.observed == OWN:
-                    self.reports, self.reward, self.cost = self.reports + 1, self.reward + reward, self.cost + cost
-                    self.mark(row.task)
+                if not fault(row, kinds, options):
+                    self.count(row, row.reward, row.cost + row.overhead)
             if rows:
                 self.position = rows[-1].number
         except BaseException:
             self.forget()
             raise
 
-    def fit(self, size: Size) -> None:
-        """Room for so many kinds and options."""
-        if size.kinds > self.size.kinds or size.options > self.size.options:
-            self.size = Size(doubled(self.size.kinds, size.kinds), doubled(self.size.options, size.options))
-            self.evidence = states.grow(self, self.evidence, *self.size)
+    def count(self, row: LogRow, reward: float, cost: float) -> None:
+        arm = row.kind, row.option
+        moments = self.moments[arm] = one_more(self.moments.get(arm, UNKNOWN), reward, cost)
+        weight = max(LATELY, 1.0 / moments[0])
+        mean_reward, mean_cost = self.lately.get(arm, (0.0, 0.0))
+        self.lately[arm] = mean_reward + weight * (reward - mean_reward), mean_cost + weight * (cost - mean_cost)
+        if row.observed == OWN:
+            self.reports, self.reward, self.cost = self.reports + 1, self.reward + reward, self.cost + cost
+            self.mark(row.task)
 
     def mark(self, task: int) -> None:
         """Remember every so many reports where the sums stood; fewer of them when they become too many."""
@@ -174,13 +154,30 @@ class LogStatistics:
                     mark.row = mark.row or by_number.get(mark.task)
             return [mark.point() for mark in marks]
 
+    def changes(self) -> list[tuple[int, int, str]]:
+        """(kind, option, reward or cost) of what lately is not what it was all along."""
+        changed = []
+        for arm, (pulls, mean_reward, mean_cost, reward_squares, cost_squares, _) in self.moments.items():
+            if pulls >= ENOUGH:
+                reward_lately, cost_lately = self.lately[arm]
+                if surprising(reward_lately - mean_reward, reward_squares / (pulls - 1.0)):
+                    changed.append((*arm, "reward"))
+                elif surprising(cost_lately - mean_cost, cost_squares / (pulls - 1.0)):
+                    changed.append((*arm, "cost"))
+        return sorted(changed)
 
-def score_errors(moments: Moments, kind: int, price: float) -> Floats:
+
+def surprising(difference: float, variance: float) -> bool:
+    """Whether a mean of lately is so far from the one all along."""
+    return abs(difference) > SURPRISING * math.sqrt(variance * LATELY / (2.0 - LATELY)) > 0.0
+
+
+def score_errors(moments: Sequence[Sums], price: float) -> list[float]:
     """The standard error of the mean of reward − θ·cost for every option of a kind, NaN where nobody knows.
 
     That of a single report is borrowed, as if the options of a kind scattered alike: in reward, and in cost/mean cost.
     """
-    pulls, _, mean_cost, reward_squares, cost_squares, products = (array[kind] for array in moments)
+    pulls, _, mean_cost, reward_squares, cost_squares, products = np.reshape(moments, (-1, 6)).T
     several, freedom = pulls > 1.0, np.maximum(pulls - 1.0, 0.0).sum()
     with np.errstate(all="ignore"):
         squares = reward_squares - 2.0 * price * products + price * price * cost_squares
@@ -188,22 +185,5 @@ def score_errors(moments: Moments, kind: int, price: float) -> Floats:
         reward_scatter = reward_squares[several].sum() / freedom
         cost_scatter = (cost_squares[several] / mean_cost[several] ** 2).sum() / freedom
         borrowed = np.sqrt(reward_scatter + price * price * cost_scatter * mean_cost**2)
-    errors: Floats = np.where(several, own, np.where((pulls == 1.0) & (freedom > 0.0), borrowed, np.nan))
+    errors: list[float] = np.where(several, own, np.where(pulls == 1.0, borrowed, np.nan)).tolist()
     return errors
-
-
-def changes(evidence: Evidence) -> list[tuple[int, int, str]]:
-    """(kind, option, reward or cost) of what lately is not what it was all along."""
-    arms = np.nonzero(evidence.moments.pulls >= ENOUGH)
-    pulls, mean_reward, mean_cost, reward_squares, cost_squares, _ = (array[arms] for array in evidence.moments)
-
-    def surprising(mean: Floats, lately: Floats, squares: Floats) -> list[bool]:
-        error = np.sqrt(squares / (pulls - 1.0) * LATELY / (2.0 - LATELY))
-        by_far: list[bool] = ((error > 0.0) & (np.abs(lately - mean) > SURPRISING * error)).tolist()
-        return by_far
-
-    reward = surprising(mean_reward, evidence.reward_lately[arms], reward_squares)
-    cost = surprising(mean_cost, evidence.cost_lately[arms], cost_squares)
-    numbers = np.transpose(arms).tolist()
-    changed = zip(numbers, reward, cost, strict=True)
-    return [(*arm, "reward" if by_reward else "cost") for arm, by_reward, by_cost in changed if by_reward or by_cost]

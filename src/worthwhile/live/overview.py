@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from worthwhile.errors import BadProblem
 from worthwhile.formatting import shown
-from worthwhile.learning import Moments
+from worthwhile.learning import Sums
 from worthwhile.live.batch import Batch
-from worthwhile.live.log_statistics import Evidence, LogStatistics, changes, score_errors
+from worthwhile.live.log_statistics import UNKNOWN, LogStatistics, score_errors
 from worthwhile.live.settings import policy_words
 from worthwhile.live.summary import Comparison, KindSummary, OptionSummary, Summary, counted
 from worthwhile.live.totals import Totals
@@ -29,6 +29,8 @@ TOO_MANY_EXPIRED = 0.05  # of all tasks
 MOST_NAMED = 3  # in a warning
 
 Counts = npt.NDArray[np.int64]
+Known = Mapping[tuple[int, int], Sums]  # by kind and option
+Change = tuple[int, int, str]
 
 
 class Standing(NamedTuple):
@@ -47,9 +49,9 @@ class Standing(NamedTuple):
 def summary(name: str, statistics: LogStatistics) -> Summary:
     """How the scheduler stands."""
     with statistics.followed(partial(standing, name)) as now:
-        moments = statistics.evidence.moments
+        moments = statistics.moments
         kinds = [kind_summary(now, moments, kind) for kind in range(len(now.kinds))]
-        warnings = [*about_options(now, kinds, statistics.evidence), *about_tasks(now.so_far)]
+        warnings = [*about_options(now, kinds, statistics.changes()), *about_tasks(now.so_far)]
         return replace(now.so_far, kinds=kinds, comparisons=comparisons(now, moments), warnings=warnings)
 
 
@@ -82,7 +84,7 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def kind_summary(now: Standing, moments: Moments, kind: int) -> KindSummary:
+def kind_summary(now: Standing, moments: Known, kind: int) -> KindSummary:
     """Every option judged by reward − θ·cost; the best first."""
     options, totals = option_summaries(now, moments, kind), now.totals
     options.sort(key=lambda option: (-math.inf if option.score is None else option.score, option.pulls), reverse=True)
@@ -95,21 +97,22 @@ def kind_summary(now: Standing, moments: Moments, kind: int) -> KindSummary:
     return KindSummary(name, reports, ratio, running, expired, best, *verdict(judged), options=options)
 
 
-def option_summaries(now: Standing, moments: Moments, kind: int) -> list[OptionSummary]:
+def option_summaries(now: Standing, moments: Known, kind: int) -> list[OptionSummary]:
     """The options of a kind that anything is known about."""
     totals, price, reports = now.totals, now.so_far.price, now.totals.pulls[kind].sum()
     used = np.flatnonzero(totals.pulls[kind] + totals.observed[kind] + now.running[kind] + now.expired[kind])
     retired = {text for only, text in now.retired if only in (None, now.kinds[kind])}
-    errors = SURE * score_errors(moments, kind, math.nan if price is None else price)
-    columns = totals.pulls, totals.observed, now.running, now.expired, *moments[:3]
-    rows = zip(used.tolist(), *(column[kind, used].tolist() for column in columns), errors[used].tolist(), strict=True)
+    known = [moments.get((kind, option), UNKNOWN) for option in used.tolist()]
+    errors = score_errors(known, math.nan if price is None else price)
+    counts = (count[kind, used].tolist() for count in (totals.pulls, totals.observed, now.running, now.expired))
     options = []
-    for number, pulls, observed, running, expired, seen, reward, cost, error in rows:
+    for number, sums, error, *rest in zip(used.tolist(), known, errors, *counts, strict=True):
+        (seen, reward, cost), (pulls, observed, running, expired) = sums[:3], rest
         means: tuple[float | None, float | None] = (reward, cost) if seen else (None, None)
         score = finite(reward - price * cost) if seen and price is not None else None
         options.append(
             OptionSummary(
-                now.options[number], int(pulls), quotient(pulls, reports) or 0.0, *means, score, finite(error),
+                now.options[number], int(pulls), quotient(pulls, reports) or 0.0, *means, score, finite(SURE * error),
                 int(observed), running, expired, now.texts[number] in retired, winning=False,
             )
         )  # fmt: skip
@@ -136,7 +139,7 @@ def clearly_better(option: OptionSummary, rival: OptionSummary) -> bool:
     return option.score - rival.score > math.hypot(option.error, rival.error)
 
 
-def comparisons(now: Standing, moments: Moments) -> list[Comparison]:
+def comparisons(now: Standing, moments: Known) -> list[Comparison]:
     """What simpler rules would have earned with the same tasks; an option not tried with a kind is not on offer."""
     problem, achieved = known_problem(now, moments), now.so_far.ratio
     if problem is None:
@@ -154,19 +157,19 @@ def comparisons(now: Standing, moments: Moments) -> list[Comparison]:
     return [Comparison(rule, says, ratio, advantage(achieved, ratio)) for rule, says, ratio in rules]
 
 
-def known_problem(now: Standing, moments: Moments) -> Problem | None:
+def known_problem(now: Standing, moments: Known) -> Problem | None:
     """The tasks so far as a problem with the means so far; its options are named by their numbers."""
-    size = np.s_[: len(now.kinds), : len(now.options)]
-    pulls, mean_reward, mean_cost = (array[size] for array in moments[:3])
-    kinds, options = np.flatnonzero(pulls.any(axis=1)), np.flatnonzero(pulls.any(axis=0))
-    reports = now.totals.pulls.sum(axis=1)[kinds]
+    reward, cost = np.full((2, len(now.kinds), len(now.options)), np.nan)
+    for arm, (_, mean_reward, mean_cost, *_) in moments.items():
+        reward[arm], cost[arm] = mean_reward, mean_cost
+    tried = np.isfinite(reward)
+    kinds, options = np.flatnonzero(tried.any(axis=1)), np.flatnonzero(tried.any(axis=0))
+    reports, both = now.totals.pulls.sum(axis=1)[kinds], np.ix_(kinds, options)
     if not reports.any():
         return None
-    tried = pulls[np.ix_(kinds, options)] > 0.0
-    reward, cost = (np.where(tried, means[np.ix_(kinds, options)], np.nan) for means in (mean_reward, mean_cost))
     names = tuple(now.kinds[kind] for kind in kinds), tuple(map(str, options))
     try:
-        return Problem("so far", *names, reports / reports.sum(), reward, cost)
+        return Problem("so far", *names, reports / reports.sum(), reward[both], cost[both])
     except BadProblem:  # an overhead on top of the largest cost
         return None
 
@@ -175,7 +178,7 @@ def advantage(achieved: float | None, ratio: float | None) -> float | None:
     return achieved / ratio - 1.0 if achieved is not None and ratio is not None and ratio > 0.0 else None
 
 
-def about_options(now: Standing, kinds: Sequence[KindSummary], evidence: Evidence) -> Iterable[str]:
+def about_options(now: Standing, kinds: Sequence[KindSummary], changes: Sequence[Change]) -> Iterable[str]:
     """What somebody should look at, in plain words."""
     if now.so_far.reports >= ENOUGH_TO_JUDGE and cheapest_always_wins(kinds):
         yield (
@@ -190,7 +193,7 @@ def about_options(now: Standing, kinds: Sequence[KindSummary], evidence: Evidenc
     ]
     if silent:
         yield f"Chosen, but never reported: {listed(silent)}. Does whoever runs these tasks report?"
-    changed = [f"{now.kinds[kind]} / {shown(now.options[option])} ({what})" for kind, option, what in changes(evidence)]
+    changed = [f"{now.kinds[kind]} / {shown(now.options[option])} ({what})" for kind, option, what in changes]
     if changed:
         yield f"Something may have changed: lately different from before are {listed(changed)}."
 
