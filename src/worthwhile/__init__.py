@@ -2,80 +2,85 @@
 
 The flow is the paper's loop: tasks **arrive**, a policy **chooses** an option, **feedback** brings its reward and cost,
 the policy **learns**. Read `learning.py` and `decision.py` for the paper's two modules, `policies/dol_rm.py` for its
-algorithm, `policies/imed.py` for the default that needs no tuning, `loop.py` for one run and `simulator.py` for many.
-For real tasks, `scheduler.py` decides and takes reports, `stores/` keeps them, `worker.py` runs them, and `service/` is
-the scheduler over HTTP.
+algorithm, `policies/imed.py` for the default that needs no tuning, `simulation/loop.py` for one run and
+`simulation/simulator.py` for many. For real tasks, `live/scheduler.py` decides and takes reports, `live/stores/` keeps
+them, `execution/worker.py` runs them, and `service/` is the scheduler over HTTP.
 """
 
 from __future__ import annotations
 
 import logging
-from importlib.metadata import version
-from typing import Any
-
-from worthwhile.errors import Error
-from worthwhile.problem import Noise, Problem, read_problem, seven_kinds, two_kinds
-
-__version__ = version("worthwhile")
+from typing import TYPE_CHECKING
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-LAZY = {
-    "Environment": "worthwhile.simulation.environments",
-    "drifting": "worthwhile.simulation.environments",
-    "replay": "worthwhile.simulation.environments",
-    "synthetic": "worthwhile.simulation.environments",
-    "simulate": "worthwhile.simulation.simulator",
-    "Results": "worthwhile.simulation.results",
-    "solve": "worthwhile.optimum",
-    "theorem_bound": "worthwhile.optimum",
-    "random_problem": "worthwhile.random_problems",
-    "Decision": "worthwhile.decision",
-    "Rng": "worthwhile.rng",
-    "Scheduler": "worthwhile.live.scheduler",
-    "Client": "worthwhile.service.client",
-    "Task": "worthwhile.live.task",
-    "LocalExecutor": "worthwhile.execution.executors",
-    "Arrival": "worthwhile.execution.arrivals",
-    "Outcome": "worthwhile.execution.metering",
-    "measure": "worthwhile.execution.metering",
-    "work": "worthwhile.execution.worker",
-}
+if TYPE_CHECKING:  # the public names as a type checker sees them; below, the same names as Python finds them
+    from worthwhile.decision import Decision as Decision
+    from worthwhile.errors import Error as Error
+    from worthwhile.execution.arrivals import Arrival as Arrival
+    from worthwhile.execution.executors import LocalExecutor as LocalExecutor
+    from worthwhile.execution.metering import Outcome as Outcome
+    from worthwhile.execution.metering import measure as measure
+    from worthwhile.execution.worker import work as work
+    from worthwhile.live.scheduler import Scheduler as Scheduler
+    from worthwhile.live.task import Task as Task
+    from worthwhile.optimum import solve as solve
+    from worthwhile.optimum import theorem_bound as theorem_bound
+    from worthwhile.problem import Noise as Noise
+    from worthwhile.problem import Problem as Problem
+    from worthwhile.problem import read_problem as read_problem
+    from worthwhile.problem import seven_kinds as seven_kinds
+    from worthwhile.problem import two_kinds as two_kinds
+    from worthwhile.random_problems import random_problem as random_problem
+    from worthwhile.rng import Rng as Rng
+    from worthwhile.service.client import Client as Client
+    from worthwhile.simulation.environments.base import Environment as Environment
+    from worthwhile.simulation.environments.replay import replay as replay
+    from worthwhile.simulation.environments.synthetic import drifting as drifting
+    from worthwhile.simulation.environments.synthetic import synthetic as synthetic
+    from worthwhile.simulation.results import Results as Results
+    from worthwhile.simulation.simulator import simulate as simulate
 
+    __version__: str
+else:
+    HOMES = {
+        "decision": "Decision",
+        "errors": "Error",
+        "execution.executors": "LocalExecutor",
+        "execution.metering": "Outcome measure",
+        "execution.arrivals": "Arrival",
+        "execution.worker": "work",
+        "live.scheduler": "Scheduler",
+        "live.task": "Task",
+        "optimum": "solve theorem_bound",
+        "problem": "Noise Problem read_problem seven_kinds two_kinds",
+        "random_problems": "random_problem",
+        "rng": "Rng",
+        "service.client": "Client",
+        "simulation.environments.base": "Environment",
+        "simulation.environments.replay": "replay",
+        "simulation.environments.synthetic": "drifting synthetic",
+        "simulation.results": "Results",
+        "simulation.simulator": "simulate",
+    }
+    PUBLIC = {name: f"{__name__}.{home}" for home, names in HOMES.items() for name in names.split()}
+    __all__ = [name for name in ("__version__", *PUBLIC) if name != "Client"]  # import * works without the extra, too
 
-def __getattr__(name: str) -> Any:
-    """Load the rest of the public names when they are first used."""
-    if name not in LAZY:
-        raise AttributeError(f"module 'worthwhile' has no attribute {name!r}")
-    from importlib import import_module
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first used: `import worthwhile` alone loads not even NumPy."""
+        if name == "__version__":
+            from importlib.metadata import version
 
-    return getattr(import_module(LAZY[name]), name)
+            value = version(__name__)
+        elif name in PUBLIC:
+            from importlib import import_module
 
+            value = getattr(import_module(PUBLIC[name]), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
-__all__ = [  # without Client, which needs an extra
-    "Arrival",
-    "Decision",
-    "Environment",
-    "Error",
-    "LocalExecutor",
-    "Noise",
-    "Outcome",
-    "Problem",
-    "Results",
-    "Rng",
-    "Scheduler",
-    "Task",
-    "__version__",
-    "drifting",
-    "measure",
-    "random_problem",
-    "read_problem",
-    "replay",
-    "seven_kinds",
-    "simulate",
-    "solve",
-    "synthetic",
-    "theorem_bound",
-    "two_kinds",
-    "work",
-]
+    def __dir__() -> list[str]:
+        """The public names, without the modules that happen to be loaded."""
+        return [*PUBLIC, *(name for name in (*globals(), "__version__") if name.startswith("__"))]
