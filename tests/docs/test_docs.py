@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+import runpy
 import shlex
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ from worthwhile.cli.main import main, parser
 from worthwhile.policies.registry import LIST
 
 ROOT = Path(__file__).parents[2]
-DOCS = sorted(ROOT.glob("docs/*.md"))
+DOCS = sorted(ROOT.glob("docs/**/*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
 EVERYTHING = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 ERRORS = [name for name, value in vars(errors).items() if inspect.isclass(value) and issubclass(value, errors.Error)]
@@ -172,6 +174,19 @@ def test_every_public_name_is_documented() -> None:
     assert all(hasattr(testing, name) for name in kit)
     missing = [name for name in [*worthwhile.__all__, "Client", *kit] if not said(name)]
     assert not missing
+
+
+def test_the_architecture_shows_the_layers_that_are_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = "\n".join(contracts[0]["layers"]).replace("worthwhile.", "")
+    assert f"\n```text\n{layers}\n```\n" in (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_architecture_names_the_modules_that_a_task_passes_through() -> None:
+    modules = runpy.run_path(str(ROOT / "benchmarks" / "walk.py"))["pair"]().modules
+    assert f"\n{' → '.join(modules)}\n" in (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 
 
 def test_the_version_is_the_same_everywhere() -> None:
