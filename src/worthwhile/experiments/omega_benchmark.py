@@ -81,8 +81,8 @@ def world(noise: str, options: int, seed: int) -> Environment:
     rng = np.random.default_rng([seed, options])
     reward, cost = rng.uniform(0.0, 1.0, (1, options)), rng.uniform(LEAST_COST, 1.0, (1, options))
     names = tuple(f"a{number}" for number in range(1, options + 1))
-    coins = Noise("bernoulli" if noise == "beta" else noise)
-    problem = Problem(f"{noise}-{options}-{seed}", ("task",), names, np.ones(1), reward, cost, coins, coins)
+    drawn = Noise("bernoulli" if noise == "beta" else noise)
+    problem = Problem(f"{noise}-{options}-{seed}", ("task",), names, np.ones(1), reward, cost, drawn, drawn)
     return beta_world(problem) if noise == "beta" else synthetic(problem)
 
 
