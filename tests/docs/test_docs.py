@@ -185,8 +185,9 @@ def test_the_architecture_shows_the_layers_that_are_checked() -> None:
 
 
 def test_the_architecture_names_the_modules_that_a_task_passes_through() -> None:
-    modules = runpy.run_path(str(ROOT / "benchmarks" / "walk.py"))["pair"]().modules
-    assert f"\n{' → '.join(modules)}\n" in (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    walked = " → ".join(runpy.run_path(str(ROOT / "benchmarks" / "walk.py"))["pair"]().modules)
+    shown = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    assert f"\n```text\n{walked}\n```\n" in shown, f"it shows other modules than {walked}"
 
 
 def test_the_version_is_the_same_everywhere() -> None:
