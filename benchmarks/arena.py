@@ -1,8 +1,8 @@
 """The default beside its rivals on problems of every sort: `python benchmarks/arena.py [--full] [--tables DIR]`.
 
 Same random worlds for all. The default is told nothing; the rivals are told the true bounds and the horizon. Loss is
-1 − ratio/θ* with the luck of arrivals taken out, in %. As it stands: T = 10³ and 10⁴, under ten minutes; `--full` adds 10⁵
-and takes as long as it takes. All that is measured goes to results/arena.csv: losses and pseudo-regrets, their standard
+1 − ratio/θ* without the luck of arrivals, in %. As it stands: T = 10³ and 10⁴, under ten minutes; `--full` adds 10⁵ and
+takes as long as it takes. All that is measured goes to results/arena.csv: losses and pseudo-regrets, their standard
 errors and 99th percentiles.
 """
 
