@@ -10,11 +10,10 @@ from typing import Any
 
 from worthwhile.cli import text as texts
 from worthwhile.cli.arguments import check_target, positive
+from worthwhile.cli.output import show
 from worthwhile.formatting import shown
 from worthwhile.live.history import FORMATS, as_option
 from worthwhile.live.scheduler import Scheduler
-
-Show = Callable[[dict[str, Any], str, bool], None]
 
 STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
 STATUS = """\
@@ -71,14 +70,14 @@ examples:
 """
 
 
-def add_commands(commands: Any, show: Show) -> None:
+def add_commands(commands: Any) -> None:
     """The commands on a store."""
 
-    def add(name: str, help: str, epilog: str, run: Callable[[argparse.Namespace, Show], int]) -> Any:
+    def add(name: str, help: str, epilog: str, run: Callable[[argparse.Namespace], int]) -> Any:
         parser = commands.add_parser(name, help=help, epilog=epilog)
         parser.add_argument("store", metavar="STORE", help=STORE)
         parser.add_argument("--name", default="default", help="of the scheduler (default)")
-        parser.set_defaults(run=lambda arguments: run(arguments, show))
+        parser.set_defaults(run=run)
         return parser
 
     add("status", "how a live scheduler stands", STATUS, run_status)
@@ -108,7 +107,7 @@ def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
     return Scheduler(arguments.store, arguments.name, create=create)
 
 
-def run_status(arguments: argparse.Namespace, show: Show) -> int:
+def run_status(arguments: argparse.Namespace) -> int:
     """worthwhile status"""
     with opened(arguments) as scheduler:
         summary = scheduler.summary()
@@ -116,7 +115,7 @@ def run_status(arguments: argparse.Namespace, show: Show) -> int:
     return 0
 
 
-def run_tasks(arguments: argparse.Namespace, show: Show) -> int:
+def run_tasks(arguments: argparse.Namespace) -> int:
     """worthwhile tasks"""
     with opened(arguments) as scheduler:
         lines = scheduler.latest(arguments.count)
@@ -124,7 +123,7 @@ def run_tasks(arguments: argparse.Namespace, show: Show) -> int:
     return 0
 
 
-def run_explain(arguments: argparse.Namespace, show: Show) -> int:
+def run_explain(arguments: argparse.Namespace) -> int:
     """worthwhile explain"""
     with opened(arguments) as scheduler:
         explanation = scheduler.explain(arguments.id)
@@ -132,7 +131,7 @@ def run_explain(arguments: argparse.Namespace, show: Show) -> int:
     return 0
 
 
-def run_export(arguments: argparse.Namespace, show: Show) -> int:
+def run_export(arguments: argparse.Namespace) -> int:
     """worthwhile export"""
     check_target(arguments.table, FORMATS, "pyarrow", "tables")
     with opened(arguments) as scheduler:
@@ -141,7 +140,7 @@ def run_export(arguments: argparse.Namespace, show: Show) -> int:
     return 0
 
 
-def run_import(arguments: argparse.Namespace, show: Show) -> int:
+def run_import(arguments: argparse.Namespace) -> int:
     """worthwhile import"""
     with opened(arguments, create=True) as scheduler:
         rows = scheduler.load(arguments.table)
@@ -149,7 +148,7 @@ def run_import(arguments: argparse.Namespace, show: Show) -> int:
     return 0
 
 
-def run_rebuild(arguments: argparse.Namespace, show: Show) -> int:
+def run_rebuild(arguments: argparse.Namespace) -> int:
     """worthwhile rebuild"""
     with opened(arguments) as scheduler:
         same, reports = scheduler.rebuild(), scheduler.summary().reports
@@ -158,7 +157,7 @@ def run_rebuild(arguments: argparse.Namespace, show: Show) -> int:
     return 0 if same else 1
 
 
-def run_decide(arguments: argparse.Namespace, show: Show) -> int:
+def run_decide(arguments: argparse.Namespace) -> int:
     """worthwhile decide"""
     options = [as_option(text) for text in arguments.options]
     with opened(arguments, create=True) as scheduler:
@@ -168,7 +167,7 @@ def run_decide(arguments: argparse.Namespace, show: Show) -> int:
     return 0
 
 
-def run_report(arguments: argparse.Namespace, show: Show) -> int:
+def run_report(arguments: argparse.Namespace) -> int:
     """worthwhile report"""
     with opened(arguments) as scheduler:
         if arguments.cancel:

@@ -9,7 +9,7 @@ import sys
 from worthwhile import __version__
 from worthwhile.cli import live, serve, simulate, work
 from worthwhile.cli.arguments import INTERRUPTED, Parser
-from worthwhile.cli.output import say, show
+from worthwhile.cli.output import say
 from worthwhile.errors import Error
 
 NOBODY_READS = 141  # 128 + SIGPIPE
@@ -41,8 +41,8 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"worthwhile {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     simulate.add_commands(commands)
-    live.add_commands(commands, show)
-    serve.add_commands(commands, show)
+    live.add_commands(commands)
+    serve.add_commands(commands)
     work.add_commands(commands)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print one JSON document instead of tables")

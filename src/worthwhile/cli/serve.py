@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from worthwhile.cli.arguments import whole
+from worthwhile.cli.output import show
 from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter
 from worthwhile.formatting import table
 from worthwhile.live.stores.base import TokenRow
-
-Show = Callable[[dict[str, Any], str, bool], None]
 
 SERVE = """\
 Everything under http://127.0.0.1:8080: the dashboard at /, the API at /v1, its description at /docs. Another address
@@ -35,7 +34,7 @@ examples:
 ACTIONS = ("create", "list", "revoke")
 
 
-def add_commands(commands: Any, show: Show) -> None:
+def add_commands(commands: Any) -> None:
     """serve and token."""
     parser = commands.add_parser("serve", help="schedulers over HTTP, with a dashboard", epilog=SERVE)
     parser.add_argument("--store", default="worthwhile.db", help="a SQLite file or postgresql://… (worthwhile.db)")
@@ -54,7 +53,7 @@ def add_commands(commands: Any, show: Show) -> None:
     parser.add_argument("store", metavar="STORE", help="as for serve")
     parser.add_argument("name", nargs="?", help="of the token")
     parser.add_argument("--scope", action="append", default=[], help="decide, report, read or admin; repeatable")
-    parser.set_defaults(run=lambda arguments: run_token(arguments, show))
+    parser.set_defaults(run=run_token)
 
 
 def run_serve(arguments: argparse.Namespace) -> int:
@@ -69,7 +68,7 @@ def run_serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def run_token(arguments: argparse.Namespace, show: Show) -> int:
+def run_token(arguments: argparse.Namespace) -> int:
     """worthwhile token"""
     from worthwhile.live.stores import open_store
     from worthwhile.service import auth
