@@ -113,4 +113,5 @@ def observe(policy: Policy, state: Any, kind: int, option: int, reward: float, c
 
 def methods_of(policy: Policy) -> dict[str, Any]:
     """What stands for the four functions above in machine code: numba knows no methods of a NamedTuple."""
-    return {name: getattr(type(policy), name) for name in ("choose", "judge", "learn", "observe")}
+    methods = {name: getattr(type(policy), name, None) for name in ("choose", "judge", "learn", "observe")}
+    return {name: method for name, method in methods.items() if method is not None}  # simulations need only two
