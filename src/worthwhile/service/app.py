@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from worthwhile.errors import Error, MissingExtra
+from worthwhile.errors import Error, MissingExtra, Overloaded
 
 try:
     import msgspec
@@ -50,7 +50,8 @@ def create_app(url: str = "memory://", *, engine: str = "python", patience: floa
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         if not await dispatchers.ask_store(dispatchers.names):
-            await dispatchers.find_or_create(DEFAULT_SCHEDULER, InitialSettings())
+            with suppress(Overloaded):  # it goes on being opened; until then, clients are told to come back
+                await dispatchers.find_or_create(DEFAULT_SCHEDULER, InitialSettings())
         yield
         dispatchers.close()
 
