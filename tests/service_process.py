@@ -11,12 +11,15 @@ from types import TracebackType
 
 import httpx
 
+from waiting import NET
+
 
 class ServiceProcess:
     """Started on a port of its own; `url` is where it answers, `lines` what it wrote to standard error."""
 
     def __init__(self, store: str, *more: str, port: int = 0) -> None:
-        command = [sys.executable, "-m", "worthwhile", "serve", "--store", store, "--port", str(port), *more]
+        usual = ["--store", store, "--port", str(port), "--patience", str(NET)]
+        command = [sys.executable, "-m", "worthwhile", "serve", *usual, *more]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.lines: list[str] = []
         self.url = ""
@@ -37,23 +40,23 @@ class ServiceProcess:
         self.lines.extend(self.process.stderr)
 
     def get(self, path: str, **more: object) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=30, **more)  # type: ignore[arg-type]
+        return httpx.get(self.url + path, timeout=NET, **more)  # type: ignore[arg-type]
 
     def post(self, path: str, body: object, **more: object) -> httpx.Response:
-        return httpx.post(self.url + path, json=body, timeout=30, **more)  # type: ignore[arg-type]
+        return httpx.post(self.url + path, json=body, timeout=NET, **more)  # type: ignore[arg-type]
 
     def stop(self) -> int:
         """SIGTERM; the exit code."""
         self.process.terminate()
-        code = self.process.wait(30)
-        self.reader.join(10)
+        code = self.process.wait(NET)
+        self.reader.join(NET)
         return code
 
     def kill(self) -> None:
         """kill −9."""
         self.process.kill()
-        self.process.wait(30)
-        self.reader.join(10)
+        self.process.wait(NET)
+        self.reader.join(NET)
 
     def __enter__(self) -> ServiceProcess:
         return self

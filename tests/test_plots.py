@@ -19,6 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.image import imread
 from PIL import Image
 
+from waiting import NET
 from worthwhile import Results, seven_kinds, simulate, solve
 from worthwhile.errors import BadParameter
 from worthwhile.plots import LOOKS, draw, look_of, plot, spread_out
@@ -175,4 +176,4 @@ plot(results, {str(tmp_path / "figure.svg")!r})
 assert [rcParams[name] for name in names] == before
 assert "matplotlib.pyplot" not in sys.modules
 """
-    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, timeout=NET)

@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from waiting import wait_until
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, work
 
 OPTIONS = [1, 2, 4]
+UNTIL_TOLD = 30  # the first task of a stream that waits
 
 
 def double(kind: str, option: Any, payload: Any) -> float:
@@ -33,7 +35,6 @@ def misbehave(kind: str, option: Any, payload: Any) -> float | str:
         os.kill(os.getpid(), signal.SIGKILL)
     if payload == "nonsense":
         return "a reward"
-    time.sleep(0.02)
     return 1.0
 
 
@@ -50,12 +51,25 @@ def prefixes(kind: str, option: Any, payload: Any) -> Outcome:
 
 
 def written_down(kind: str, option: Any, payload: Any) -> float:
-    """Leaves a line in a file for every time it runs to its end."""
+    """Leaves a line in a file for every time it runs to its end; after the first ones, when there is a file .go."""
     file, name = payload
-    time.sleep(0.01)
+    if name >= UNTIL_TOLD:
+        wait_until(Path(f"{file}.go").exists, "leave to go on")
     with open(file, "a", encoding="utf-8") as lines:
         lines.write(f"{name}\n")
     return 1.0
+
+
+def meet(folder: str, others: int) -> int:
+    """Returns when so many processes are here; its own number."""
+    (Path(folder) / str(os.getpid())).touch()
+    wait_until(lambda: len(os.listdir(folder)) >= others, "the others")
+    return os.getpid()
+
+
+def wait_for(file: str) -> str:
+    wait_until(Path(file).exists, file)
+    return file
 
 
 def alive(pid: int) -> bool:

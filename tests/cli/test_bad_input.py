@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from waiting import NET
 from worthwhile import Problem, Scheduler, solve
 from worthwhile.cli.main import main
 from worthwhile.errors import BadParameter, BadProblem, BadTask
@@ -210,22 +211,28 @@ def test_an_added_cost_that_leaves_nothing_positive_is_refused(
     assert "mean cost -1" in complaint(capsys, "solve", str(path), "--added-cost", "-3")
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_million_rows_are_no_problem(capsys: pytest.CaptureFixture[str], tmp_path: Path, suffix: str) -> None:
-    rows, rng = 1_000_000, np.random.default_rng(0)
+def seconds_of_replay(path: Path, rows: int) -> float:
+    """CPU time of a replay of so many random rows."""
+    rng = np.random.default_rng(0)
     numbers = [rng.integers(0, most, rows) for most in (20, 100_000, 8)]
     names = ("task_type", "item_id", "option")
     columns = {name: pyarrow.array(column).cast("string") for name, column in zip(names, numbers, strict=True)}
     table = pyarrow.table(columns | {name: rng.uniform(0.1, 1.0, rows).round(4) for name in ("reward", "cost")})
-    path = tmp_path / f"million{suffix}"
-    if suffix == ".csv":
+    if path.suffix == ".csv":
         pyarrow.csv.write_csv(table, path)
     else:
         pyarrow.parquet.write_table(table, path)
     started = time.process_time()
     assert main(["replay", str(path), "--tasks", "100", "--runs", "1", "--engine", "python"]) == 0
-    assert time.process_time() - started < 20.0
-    assert "optimum θ*" in capsys.readouterr().out
+    return time.process_time() - started
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_million_rows_are_no_problem(capsys: pytest.CaptureFixture[str], tmp_path: Path, suffix: str) -> None:
+    few, many = (seconds_of_replay(tmp_path / f"{rows}{suffix}", rows) for rows in (100_000, 1_000_000))
+    assert many < 30.0 * few  # ten times as much, not a hundred times
+    assert capsys.readouterr().out.count("optimum θ*") == 2
 
 
 @pytest.mark.parametrize(
@@ -346,7 +353,7 @@ def test_the_real_command_ends_with_2_and_no_traceback(tmp_path: Path, arguments
     path = tmp_path / "junk.csv"
     path.write_bytes(bytes(range(256)))
     command = [sys.executable, "-m", "worthwhile", *(word.format(file=path) for word in arguments)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=NET, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert len(ended.stderr.splitlines()) == 1
     assert ended.stderr.startswith(f"worthwhile: {path}")

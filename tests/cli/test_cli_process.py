@@ -15,9 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 import pytest
+import tqdm.auto
+from tqdm.auto import tqdm as progress_bar
 
 import worthwhile
+from waiting import NET
 from worthwhile import seven_kinds, simulate
+from worthwhile.cli.main import main
 from worthwhile.cli.simulate import USUAL
 
 OWN_POLICY = """
@@ -56,7 +60,7 @@ def command(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str
         check=False,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=NET,
         **settings,
     )
 
@@ -70,7 +74,7 @@ def test_a_policy_of_ones_own_is_found_in_the_current_folder(tmp_path: Path) -> 
     script = Path(sys.executable).with_name("worthwhile")
     wanted = ("--policy", "my_policies:Last", "--policy", "my_policies:Last,skip=1", "--policy", "optimum")
     arguments = [script, "simulate", "two-kinds-0.8", *wanted, "--tasks", "200", "--runs", "2", "--json"]
-    ended = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    ended = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=NET, check=True)
     rows = {row["policy"]: row["regret"] for row in json.loads(ended.stdout)["policies"]}
     assert rows["my_policies:Last"] == rows["optimum"] == 0.0  # the last option of every kind is the best here
     assert rows["my_policies:Last,skip=1"] > 0.0
@@ -89,18 +93,22 @@ def test_a_reader_who_leaves_early_is_no_error() -> None:
         [sys.executable, "-m", "worthwhile", "policies"],
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=60,
+        timeout=NET,
         check=False,
     )
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (141, b"")
 
 
-def test_progress_is_shown_beside_the_answer_not_in_it() -> None:
-    long_enough = ("--tasks", "2000", "--runs", "60", "--engine", "python", "--progress", "--json")
-    ended = command("simulate", "two-kinds-0.8", "--policy", "ratio-imed", *long_enough)
-    assert "tasks/s" in ended.stderr
-    assert json.loads(ended.stdout)["runs"] == 60
+def test_progress_is_shown_beside_the_answer_not_in_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tqdm.auto, "tqdm", lambda **how: progress_bar(**(how | {"delay": 0.0})))  # not after a second
+    few = ("--tasks", "200", "--runs", "3", "--engine", "python", "--progress", "--json")
+    assert main(["simulate", "two-kinds-0.8", "--policy", "ratio-imed", *few]) == 0
+    shown = capsys.readouterr()
+    assert "tasks/s" in shown.err
+    assert json.loads(shown.out)["runs"] == 3
 
 
 INTERRUPTIBLE = """
@@ -123,7 +131,7 @@ def interrupt(*arguments: str, once: bytes) -> tuple[int, str, str]:
                 assert read, f"ended before the interrupt: {seen.decode()}"
                 seen += read
             process.send_signal(signal.SIGINT)
-            shown, rest = process.communicate(timeout=60)
+            shown, rest = process.communicate(timeout=NET)
         finally:
             process.kill()
     return process.returncode, shown.decode(), (seen + rest).decode()
@@ -182,7 +190,7 @@ def without_extras(bare: Path, *arguments: str) -> subprocess.CompletedProcess[s
         env={"PYTHONPATH": str(bare)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=NET,
     )
 
 

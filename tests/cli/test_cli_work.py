@@ -12,15 +12,21 @@ from typing import Any
 
 import pytest
 
+from waiting import NET, has_taken_signals, wait_until
 from worthwhile import Scheduler
 from worthwhile.cli.main import main
 
 JOBS = """
-import time
+import os, time
 
 def sleep(kind, option, payload):
     time.sleep(option)
     return payload
+
+def wait(kind, option, payload):
+    while payload == "last" and not os.path.exists("go"):
+        time.sleep(0.01)
+    return 2.0
 
 def joules():
     return 7.0 * time.perf_counter()
@@ -79,18 +85,19 @@ def test_what_cannot_be_run_is_refused_in_one_line(folder: Path, capsys: pytest.
 
 
 def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(folder: Path) -> None:
-    (folder / "tasks.jsonl").write_text(lines(200))
-    words = "work jobs_of_a_test:sleep --store tasks.db --tasks tasks.jsonl --slots 1 --json"
+    (folder / "tasks.jsonl").write_text(lines(3) + lines(27, payload="last"))
+    words = "work jobs_of_a_test:wait --store tasks.db --tasks tasks.jsonl --slots 1 --json"
     command = [sys.executable, "-m", "worthwhile", *words.split()]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    while not os.path.exists("tasks.db") or reports() < 3:
-        assert process.poll() is None
+    wait_until(lambda: os.path.exists("tasks.db") and reports() == 3, "the first tasks")
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes of the command
-    answer = json.loads(process.communicate(timeout=60)[0])
+    wait_until(lambda: has_taken_signals(process.pid), "Ctrl-C")
+    (folder / "go").touch()
+    answer = json.loads(process.communicate(timeout=NET)[0])
     assert (process.returncode, answer["interrupted"], answer["failed"]) == (130, True, 0)
-    assert 3 <= answer["reported"] < 200
-    again = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
-    assert (again["skipped"], again["reported"]) == (answer["reported"], 200 - answer["reported"])
+    assert 3 <= answer["reported"] < 30
+    again = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=NET).stdout)
+    assert (again["skipped"], again["reported"]) == (answer["reported"], 30 - answer["reported"])
 
 
 def reports() -> int:

@@ -9,21 +9,19 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 import pytest
 
+from waiting import NET, wait_until
 from worthwhile import Scheduler
 from worthwhile.cli.main import main
 from worthwhile.demo.comparison import compare
 from worthwhile.demo.dashboard import HOST, PORTS, free_port
 
 ROOT = Path(__file__).parents[2]
-SOON = 60.0  # seconds, on a machine that has other things to do
 
 
 def demo(tasks: int) -> list[str]:
@@ -43,15 +41,8 @@ def first_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def eventually(happened: Any) -> None:
-    end = time.monotonic() + SOON
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 def reports(address: str) -> int:
-    return int(httpx.get(f"{address}v1/schedulers/default/summary", timeout=SOON).json()["reports"])
+    return int(httpx.get(f"{address}v1/schedulers/default/summary", timeout=NET).json()["reports"])
 
 
 def is_open(address: str) -> bool:
@@ -66,14 +57,15 @@ def test_the_demo_shows_its_dashboard_is_killed_and_goes_on(
     process = start(demo(40), tmp_path)
     address = re.fullmatch(r"dashboard: (http://127\.0\.0\.1:\d+/) \(while this runs\)\n", first_line(process))
     assert address is not None
-    eventually(lambda: reports(address[1]) >= 5)
-    page = httpx.get(address[1], timeout=SOON, follow_redirects=True).text
+    wait_until(lambda: reports(address[1]) >= 5, "the first reports")
+    process.send_signal(signal.SIGSTOP)  # so that it is not done before it is killed; its dashboard goes on
+    page = httpx.get(address[1], timeout=NET, follow_redirects=True).text
     assert "odd digits" in page
     family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
     assert len(family) >= 3  # two processes that train, or one for each core, and the dashboard
     process.kill()
     process.communicate()
-    assert psutil.wait_procs(family, SOON)[1] == []
+    assert psutil.wait_procs(family, NET)[1] == []
     assert not is_open(address[1])
 
     store = tmp_path / "results" / "demo" / "tasks.db"
@@ -113,7 +105,7 @@ def test_a_second_run_waits_for_the_first_and_goes_on_when_that_is_killed(tmp_pa
     assert first_line(second) == "another run is at work in results/demo; this one waits for it, then goes on\n"
     first.kill()
     first.communicate()
-    text, _ = second.communicate(timeout=2 * SOON)
+    text, _ = second.communicate(timeout=NET)
     assert second.returncode == 0
     counts = re.search(r"^(\d+) tasks done, 0 of them failed, (\d+) were done before", text, re.M)
     assert counts is not None
@@ -124,9 +116,9 @@ def test_a_second_run_waits_for_the_first_and_goes_on_when_that_is_killed(tmp_pa
 def test_ctrl_c_lets_tasks_end_and_the_dashboard_with_them(tmp_path: Path) -> None:
     process = start(demo(500), tmp_path)
     address = first_line(process).split()[1]
-    eventually(lambda: reports(address) >= 2)
+    wait_until(lambda: reports(address) >= 2, "the first reports")
     process.send_signal(signal.SIGINT)
-    text, _ = process.communicate(timeout=SOON)
+    text, _ = process.communicate(timeout=NET)
     assert process.returncode == 130
     assert "(interrupted: run it again to go on)" in text
     assert not is_open(address)
@@ -137,14 +129,14 @@ def test_without_a_dashboard_the_tasks_run_all_the_same(tmp_path: Path) -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
         process = start([*demo(2), "--port", str(port)], tmp_path)
-        text, _ = process.communicate(timeout=SOON)
+        text, _ = process.communicate(timeout=NET)
     assert process.returncode == 0
     assert text.startswith(f"no dashboard: cannot listen on 127.0.0.1, port {port}: ")
     assert "2 tasks done, 0 of them failed" in text
 
     (tmp_path / "uvicorn.py").write_text("raise ImportError('no module named uvicorn')\n", encoding="utf-8")
     process = start(demo(3), tmp_path)  # the current folder comes first
-    text, _ = process.communicate(timeout=SOON)
+    text, _ = process.communicate(timeout=NET)
     assert process.returncode == 0
     assert re.match(r"no dashboard: .*pip install 'worthwhile\[service\]'", text)
     assert "1 tasks done, 0 of them failed, 2 were done before" in text

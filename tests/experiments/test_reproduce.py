@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from waiting import NET
 from worthwhile import solve, two_kinds
 from worthwhile.cli.main import main
 from worthwhile.errors import BadParameter
@@ -390,7 +391,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
                 assert read, seen.decode()
                 seen += read
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            _, said = process.communicate(timeout=NET)
         finally:
             process.kill()
     assert process.returncode == 130

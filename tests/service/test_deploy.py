@@ -13,7 +13,6 @@ import sqlite3
 import ssl
 import subprocess
 import sys
-import time
 import venv
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,13 +21,15 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from test_service_faults import Load
 
+from service_load import Load
 from service_process import ServiceProcess, store_at
+from waiting import NET, wait_until
 from worthwhile import Client, Scheduler
 from worthwhile.cli.main import main
 from worthwhile.live.stores import open_store
 from worthwhile.service.auth import create_token
+from worthwhile.service.server import DRAIN
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -62,7 +63,7 @@ def token_in(store: str, *scopes: str) -> str:
 def serve_as_in_the_container(worthwhile: list[str], folder: Path, port: int) -> None:
     """Refused without a token; with one, it answers and its health check agrees."""
     command = [*worthwhile, *words("ENTRYPOINT")[1:], *words("CMD"), "--port", str(port)]
-    refused = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    refused = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=NET)
     assert (refused.returncode, "there is no token yet" in refused.stderr) == (2, True)
     create = [*worthwhile, "token", "create", "tasks.db", "first", "--scope", "admin"]
     token = subprocess.run(create, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
@@ -70,10 +71,10 @@ def serve_as_in_the_container(worthwhile: list[str], folder: Path, port: int) ->
     assert health[0] == "python"
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as running:
         try:
-            with Client(f"http://127.0.0.1:{port}", token) as client:
+            with Client(f"http://127.0.0.1:{port}", token, patience=NET) as client:
                 client.decide("a", [1]).report(1.0, 2.0)
                 assert client.summary().ratio == 0.5
-            subprocess.run([sys.executable, *health[1:]], check=True, timeout=60)
+            subprocess.run([sys.executable, *health[1:]], check=True, timeout=NET)
         finally:
             running.terminate()
     assert subprocess.run([sys.executable, *health[1:]], check=False, stderr=subprocess.DEVNULL).returncode == 1
@@ -127,9 +128,8 @@ def test_the_units_command_serves_and_stops_in_time(tmp_path: Path) -> None:
     assert found[1] == "sqlite:////var/lib/worthwhile/tasks.db"
     with ServiceProcess(store_at(tmp_path), *shlex.split(found[2])) as service:
         assert service.post(f"{ONE}/tasks", {"kind": "a", "options": [1]}).status_code == 200
-        began = time.monotonic()
         service.stop()
-        assert time.monotonic() - began < int(re.search(r"TimeoutStopSec=(\d+)", unit())[1])  # type: ignore[index]
+    assert int(re.search(r"TimeoutStopSec=(\d+)", unit())[1]) > DRAIN  # type: ignore[index]
 
 
 @pytest.mark.long
@@ -140,6 +140,13 @@ def test_systemd_has_nothing_to_say_against_the_unit(tmp_path: Path) -> None:
     assert (found.returncode, found.stdout + found.stderr) == (0, "")
     safe = [program("systemd-analyze"), "security", "--offline=true", "--threshold=20", copy]
     assert subprocess.run(safe, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def answers(caller: httpx.Client) -> bool:
+    try:
+        return caller.get("/v1/health").is_success
+    except httpx.TransportError:
+        return False
 
 
 @contextlib.contextmanager
@@ -168,15 +175,8 @@ def behind_nginx(folder: Path, service: ServiceProcess) -> Iterator[httpx.Client
     with subprocess.Popen([program("nginx"), "-p", folder, "-c", folder / "nginx.conf"]) as nginx:
         way = httpx.HTTPTransport(ssl.create_default_context(cafile=certificate), local_address="127.0.0.2")
         try:
-            with httpx.Client(base_url=f"https://localhost:{port}", transport=way, timeout=30) as caller:
-                until = time.monotonic() + 20
-                while True:
-                    try:
-                        caller.get("/v1/health")
-                        break
-                    except httpx.TransportError:
-                        assert time.monotonic() < until
-                        time.sleep(0.1)
+            with httpx.Client(base_url=f"https://localhost:{port}", transport=way, timeout=NET) as caller:
+                wait_until(lambda: answers(caller), "nginx")
                 yield caller
         finally:
             nginx.terminate()
@@ -200,9 +200,7 @@ def test_behind_nginx_everything_works_as_without(tmp_path: Path, monkeypatch: p
         assert "; Secure" in logged_in.headers["set-cookie"]
         page = caller.get("/")
         assert (page.status_code, "20,000" in page.text) == (200, True)
-        began = time.monotonic()
         assert caller.get("/schedulers/default/live").status_code == 200
-        assert time.monotonic() - began < 5.0
         assert (
             caller.post("/login", json={"token": token}, headers={"origin": "https://evil.example"}).status_code == 403
         )
@@ -232,8 +230,8 @@ def test_a_copy_of_a_sqlite_file_made_under_load_is_whole(tmp_path: Path, way: s
     with ServiceProcess(store, "--no-access-log") as service:
         load = Load([service.url], 4)
         for copy in copies:
-            time.sleep(0.5)
-            with contextlib.closing(sqlite3.connect(tmp_path / "service.db", timeout=30)) as source:
+            load.await_more(10)
+            with contextlib.closing(sqlite3.connect(tmp_path / "service.db", timeout=NET)) as source:
                 if way == "backup":
                     with contextlib.closing(sqlite3.connect(copy)) as target:
                         source.backup(target)
@@ -253,10 +251,10 @@ def test_a_dump_of_postgresql_made_under_load_is_whole(server: Any, postgres: st
     schema, dump = postgres.rpartition("%3D")[2], tmp_path / "dump"
     with ServiceProcess(postgres, "--no-access-log") as service:
         load = Load([service.url], 4)
-        time.sleep(1.0)
+        load.await_more(10)
         tool = server.bin_path / "pg_dump"
         subprocess.run([tool, server.get_uri(), "--schema", schema, "--format", "custom", "--file", dump], check=True)
-        time.sleep(0.5)
+        load.await_more(10)
         load.finish()
     name = f"restored_{os.getpid()}"
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:

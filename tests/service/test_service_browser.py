@@ -15,6 +15,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from service_process import ServiceProcess, store_at
+from waiting import NET
 from worthwhile import Client, Scheduler
 from worthwhile.live.requests import Deciding, Reporting
 from worthwhile.live.stores import open_store
@@ -45,6 +46,7 @@ def browser() -> Iterator[Any]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     one = webdriver.Chrome(options, Service(program("chromedriver")))
+    one.set_script_timeout(NET)
     yield one
     one.quit()
 
@@ -72,7 +74,7 @@ def fill(scheduler: Scheduler, tasks: int) -> None:
 
 
 def until(browser: Any, condition: Any) -> Any:
-    return WebDriverWait(browser, 20).until(condition)
+    return WebDriverWait(browser, NET).until(condition)
 
 
 def text(browser: Any, selector: str) -> str:

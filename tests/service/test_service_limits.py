@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 import uvicorn
 
 from service_process import ServiceProcess, store_at
+from waiting import NET, wait_until
 from worthwhile.errors import Overloaded, StoreError, UnknownScheduler
 from worthwhile.live.requests import Deciding
 from worthwhile.live.scheduler import Scheduler
@@ -28,11 +30,11 @@ ASKING = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n"
 
 
 def test_an_answer_that_takes_longer_than_anyone_waits_is_worked_out_once() -> None:
-    calls = []
+    calls, go = [], threading.Event()
 
     def slow() -> str:
         calls.append(1)
-        time.sleep(0.5)
+        assert go.wait(NET)
         return "found"
 
     async def ask() -> None:
@@ -40,10 +42,11 @@ def test_an_answer_that_takes_longer_than_anyone_waits_is_worked_out_once() -> N
         for _ in range(2):
             with pytest.raises(Overloaded, match="still going through the log"):
                 await dispatchers.share("it", slow)
+        dispatchers.patience = NET
         assert (
             await dispatchers.ask_store(lambda: 1) == await dispatchers.read(lambda: 1) == 1
         )  # others do not wait for it
-        await asyncio.sleep(0.5)
+        go.set()
         assert await dispatchers.share("it", slow) == "found"
         assert calls == [1]
         assert dispatchers.shared == {}
@@ -55,11 +58,11 @@ def test_an_answer_that_takes_longer_than_anyone_waits_is_worked_out_once() -> N
 def test_a_scheduler_that_takes_long_to_open_is_there_the_next_time(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, opening = [], Dispatchers.opened
+    opened, opening, go = [], Dispatchers.opened, threading.Event()
 
     def slowly(self: Dispatchers, name: str, settings: InitialSettings | None) -> Scheduler:
         opened.append(name)
-        time.sleep(0.5)
+        assert go.wait(NET)
         return opening(self, name, settings)
 
     monkeypatch.setattr(Dispatchers, "opened", slowly)
@@ -68,7 +71,8 @@ def test_a_scheduler_that_takes_long_to_open_is_there_the_next_time(
         dispatchers = Dispatchers(sqlite, "python", 0.2)
         with pytest.raises(Overloaded, match="still being opened"):
             await dispatchers.find_or_create("big", InitialSettings())
-        dispatchers.patience = 20.0
+        dispatchers.patience = NET
+        go.set()
         found = await asyncio.gather(*[dispatchers.find_or_create("big", InitialSettings()) for _ in range(3)])
         assert {id(dispatcher) for dispatcher in found} == {id(dispatchers.open["big"])}
         assert opened == ["big"]
@@ -84,11 +88,32 @@ def test_a_scheduler_that_takes_long_to_open_is_there_the_next_time(
     asyncio.run(ask())
 
 
+def test_a_service_starts_while_its_scheduler_still_takes_long_to_open(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a policy that is compiled for the first time, on a slow machine."""
+    opening, go = Dispatchers.opened, threading.Event()
+    monkeypatch.setattr(Dispatchers, "opened", lambda *given: go.wait(NET) and opening(*given))
+
+    async def ask() -> None:
+        app: Any = create_app(sqlite, patience=0.2)
+        transport = httpx.ASGITransport(app)
+        async with app.app.router.lifespan_context(app.app), httpx.AsyncClient(transport=transport) as http:
+            status = (await http.get("http://localhost/v1/schedulers/default")).status_code
+            assert status == 503
+            go.set()
+            while status == 503:
+                status = (await http.get("http://localhost/v1/schedulers/default")).status_code
+            assert status == 200
+
+    asyncio.run(ask())
+
+
 def test_a_long_log_that_is_being_read_keeps_no_other_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("worthwhile.service.dispatcher.LOG_PATIENCE", 0.05)
 
     async def ask() -> None:
-        dispatchers = Dispatchers("memory://", "python", 5.0)
+        dispatchers = Dispatchers("memory://", "python", NET)
         dispatcher = await dispatchers.find_or_create("it", InitialSettings())
         dispatcher.scheduler.decide("a", [1]).report(1.0, 1.0)
         with (
@@ -119,35 +144,44 @@ def test_an_answer_that_fails_on_its_way_has_no_end() -> None:
 @contextmanager
 def listening(url: str) -> Iterator[int]:
     """The service in this process; the port that it answers on."""
-    config = uvicorn.Config(create_app(url), port=0, http=LimitedConnection, log_config=None, ws="none")
+    kept_alive = int(NET)
+    config = uvicorn.Config(
+        create_app(url, patience=NET),
+        port=0,
+        http=LimitedConnection,
+        log_config=None,
+        ws="none",
+        timeout_keep_alive=kept_alive,
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    wait_until(lambda: server.started, "the service")
     yield server.servers[0].sockets[0].getsockname()[1]
     server.should_exit = True
-    thread.join(20)
+    thread.join(NET)
 
 
 def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worthwhile.service.http_limits.TIMEOUT", 0.5)
+    def longest(seconds: float) -> None:
+        monkeypatch.setattr("worthwhile.service.http_limits.TIMEOUT", seconds)
+
     body = b"POST /v1/schedulers/default/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     with listening(sqlite) as port:
+        longest(0.2)
         for begun in (b"", b"\r\n", ASKING, body + b"content-length: 9\r\n\r\n{"):
-            with socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
+            with socket.create_connection(("127.0.0.1", port), timeout=NET) as caller:
                 caller.sendall(begun)
                 assert caller.recv(1000) == b""
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
-            caller.sendall(ASKING + b"\r\n")
-            assert caller.recv(1000).startswith(b"HTTP/1.1 200")
-            caller.sendall(b"\r\n")
-            assert caller.recv(1000) == b""
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as caller:
-            for _ in range(4):  # one that takes its time between requests is served
+        longest(NET)
+        with socket.create_connection(("127.0.0.1", port), timeout=NET) as caller:
+            for _ in range(2):  # one that takes its time between requests is served
                 caller.sendall(ASKING + b"\r\n")
                 assert caller.recv(1000).startswith(b"HTTP/1.1 200")
-                time.sleep(0.3)
+                longest(0.2)
+                time.sleep(0.4)
+            caller.sendall(b"\r\n")
+            assert caller.recv(1000) == b""
 
 
 @pytest.mark.parametrize(
@@ -163,7 +197,7 @@ def test_endless_headers_are_cut_off(tmp_path: Path, begun: bytes, portion: byte
     with ServiceProcess(store_at(tmp_path), "--no-access-log") as service:
         service.get("/v1/health")
         before = psutil.Process(service.process.pid).memory_info().rss
-        with socket.create_connection(("127.0.0.1", service.port), timeout=20) as caller:
+        with socket.create_connection(("127.0.0.1", service.port), timeout=NET) as caller:
             caller.sendall(begun)
             with pytest.raises(OSError, match=r"reset|Broken pipe"):
                 caller.sendall(portion * 1000)
@@ -177,7 +211,7 @@ def test_a_dispatcher_outlives_what_its_scheduler_may_raise(monkeypatch: pytest.
         raise SystemExit
 
     async def ask() -> None:
-        dispatchers = Dispatchers("memory://", "python", 5.0)
+        dispatchers = Dispatchers("memory://", "python", NET)
         dispatcher = await dispatchers.find_or_create("it", InitialSettings())
         monkeypatch.setattr(dispatcher.scheduler._transactor, "ask_all", fails)
         with pytest.raises(StoreError, match="interrupted"):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+import threading
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 
+from waiting import NET
 from worthwhile import simulate
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter, BrokenRule
@@ -128,25 +129,32 @@ class Plain(NamedTuple):
         pass
 
 
-def test_ctrl_c_keeps_the_finished_runs() -> None:
-    keys: list[int] = []
+def test_ctrl_c_keeps_the_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, heard, runs = [], threading.Event(), 100_000  # type: list[int], threading.Event, int
 
     def interrupt_in_the_third_run(rng: Rng) -> None:
         if rng.seed_key not in keys:
             keys.append(rng.seed_key)
-            if len(keys) == 1:
-                time.sleep(0.2)  # until the main thread has nothing to do but wait
             if len(keys) == 3:
                 os.kill(os.getpid(), signal.SIGINT)
-            if len(keys) >= 3:
-                time.sleep(0.1)  # a busy machine may take a while to hear of it
+                assert heard.wait(NET)
 
-    result = simulate(two_kinds(), {"plain": Plain(interrupt_in_the_third_run)}, 200, 100, threads=1, engine="python")
-    whole = simulate(two_kinds(), {"plain": Plain(lambda rng: None)}, 200, 100, threads=1, engine="python")
+    def hear(*_: object) -> None:
+        heard.set()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, hear)
+    try:
+        result = simulate(
+            two_kinds(), {"plain": Plain(interrupt_in_the_third_run)}, 200, runs, threads=1, engine="python"
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     count = len(result.runs)
+    whole = simulate(two_kinds(), {"plain": Plain(lambda rng: None)}, 200, count, threads=1, engine="python")
     assert result.interrupted
     assert not whole.interrupted
-    assert 2 <= count < 100
+    assert 2 <= count < runs
     assert result.runs.tolist() == list(range(count))
     assert result.provenance["finished_runs"] == count
     assert result.curves.tobytes() == whole.curves[:count].tobytes()
