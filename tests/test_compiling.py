@@ -102,6 +102,7 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+@pytest.mark.slow
 def test_an_edit_in_any_file_that_a_policy_uses_is_noticed(project: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     seen = [run(project, cache)]
@@ -130,6 +131,7 @@ def test_compiled_code_survives_to_the_next_process(project: Path, tmp_path: Pat
     assert first[0] == second[0] == second[1]
 
 
+@pytest.mark.slow
 def test_moving_code_within_a_file_compiles_nothing_anew(project: Path, tmp_path: Path) -> None:
     run(project, tmp_path / "cache")
     folders = set((tmp_path / "cache").iterdir())

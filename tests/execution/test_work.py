@@ -223,6 +223,7 @@ def test_what_has_reported_is_not_run_again(sqlite: str, tmp_path: Path, two: Lo
     assert sorted(Path(file).read_text().split(), key=int) == [str(number) for number in range(9)]
 
 
+@pytest.mark.slow
 def test_a_killed_loop_goes_on_where_it_was(durable: str, tmp_path: Path) -> None:
     file, program = tmp_path / "lines", [sys.executable, work_tasks.__file__, durable, str(tmp_path / "lines"), "60"]
     killed = subprocess.Popen(program, stdout=subprocess.PIPE)

@@ -149,6 +149,7 @@ def test_the_report_has_everything_and_needs_nothing(done: Path) -> None:
     assert "worthwhile reproduce table-1 --seed 0 --quick" in words
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes_and_another_seed_others(done: Path, tables: Path, tmp_path: Path) -> None:
     first = csv_bytes(done)
     again = ["reproduce", *CHEAP, "--quick", "--tables", str(tables)]
@@ -162,6 +163,7 @@ def test_same_seed_same_bytes_and_another_seed_others(done: Path, tables: Path, 
     assert all(other[name] != first[name] for name in drawn)
 
 
+@pytest.mark.slow
 def test_the_same_command_makes_the_same_files(done: Path, tables: Path) -> None:
     before = {path: path.read_bytes() for path in done.rglob("*.*")}
     assert main(["reproduce", *CHEAP, "--quick", "--out", str(done), "--tables", str(tables)]) == 0
@@ -378,6 +380,7 @@ def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
         write_report(tmp_path)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     ignored = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "  # by shells
     code = ignored + "sys.argv[0] = 'worthwhile'; runpy.run_module('worthwhile', run_name='__main__')"

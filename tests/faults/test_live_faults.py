@@ -23,6 +23,7 @@ from worthwhile.errors import StoreError
 from worthwhile.live.stores.sqlite import SqliteStore
 
 
+@pytest.mark.slow
 def test_eight_processes_hammer_one_scheduler(durable: str) -> None:
     Scheduler(durable).close()
     workers = [start(durable, f"worker{number}", 6, threads=2) for number in range(8)]
@@ -32,6 +33,7 @@ def test_eight_processes_hammer_one_scheduler(durable: str) -> None:
     assert check_everything(durable, outputs) == (96, 96)
 
 
+@pytest.mark.slow
 def test_what_was_acknowledged_survives_kill_minus_nine(durable: str) -> None:
     luck = random.Random(5)
     Scheduler(durable).close()

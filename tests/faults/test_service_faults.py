@@ -24,6 +24,7 @@ REFUSED = int(os.environ.get("DATABASE_AWAY", "3"))  # requests while it is away
 KILLS = int(os.environ.get("SERVICE_KILLS", "3"))  # `make soak`: 50
 
 
+@pytest.mark.slow
 def test_killed_under_load_with_clients_that_retry(tmp_path: Path) -> None:
     store, luck = store_at(tmp_path), random.Random(3)
     service = ServiceProcess(store, "--no-access-log")
@@ -63,6 +64,7 @@ def test_told_to_stop_it_finishes_what_has_begun(tmp_path: Path) -> None:
         assert scheduler.summary().tasks == 1000 * answers.count(200)
 
 
+@pytest.mark.slow
 def test_two_services_on_one_postgresql_and_one_is_killed(postgres: str) -> None:
     with ServiceProcess(postgres, "--no-access-log") as first, ServiceProcess(postgres, "--no-access-log") as second:
         load = Load([first.url, second.url], 4)
