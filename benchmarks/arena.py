@@ -8,7 +8,6 @@ errors and 99th percentiles.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import fnmatch
 import math
@@ -18,11 +17,12 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from suites import DEVELOP, REPORT, Row, rows
+from suites import APART, DEVELOP, REPORT, Row, rows
+from table import command_line
 from worthwhile import simulate
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.simulation.progress import Progress
@@ -65,16 +65,15 @@ class Measured(NamedTuple):
         return abs(by) <= max(TIE_LOSS, TIE_ERRORS * error)
 
 
-def measure(row: Row, policies: Sequence[str], tasks: int, runs: int) -> Measured:
+def measure(row: Row, policies: Sequence[str], tasks: int, runs: int, seed: int) -> Measured:
     """Play a row: one world many times, or each of many worlds a few times."""
     asked = {name: f"{name},{row.told}" if row.told and name in RANGED else name for name in policies}
     several = max(1, runs // len(row.worlds))
 
     def one(number: int) -> tuple[Floats, Floats]:
         world, count = row.worlds[number % len(row.worlds)], 1 if len(row.worlds) == 1 else several
-        result = simulate(
-            world, asked, tasks=tasks, runs=count, seed=number, delay=row.delay, marks=[], threads=1, progress=False
-        )
+        alike: dict[str, Any] = {"tasks": tasks, "runs": count, "delay": row.delay, "marks": [], "threads": 1}
+        result = simulate(world, asked, seed=seed + number, progress=False, **alike)
         with np.errstate(invalid="ignore"):
             loss = 100.0 * result.measure("loss")[:, :, -1]
         return loss, result.measure("regret")[:, :, -1]
@@ -162,7 +161,7 @@ def save(path: Path, found: Sequence[Measured]) -> None:
 
 def main() -> int:
     """Print the tables; exit code 1 if a target is missed at T = 10⁵."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--full", action="store_true", help="T up to 10⁵, three times the runs")
     parser.add_argument("--tables", type=Path, metavar="DIR", help="add the recorded tables (.parquet) of a folder")
     parser.add_argument("--develop", action="store_true", help="the half of the random problems to develop on")
@@ -174,8 +173,9 @@ def main() -> int:
     horizons = options.tasks or [1_000, 10_000, *([100_000] if options.full else [])]
     runs = 60 if options.full else 20
     begin = time.perf_counter()
-    wanted = fnmatch.filter
-    chosen = [r for r in rows(DEVELOP if options.develop else REPORT, options.tables) if wanted([r.name], options.rows)]
+    seed = APART * options.seed
+    suites = rows(seed + (DEVELOP if options.develop else REPORT), options.tables)
+    chosen = [row for row in suites if fnmatch.fnmatch(row.name, options.rows)]
     if not chosen:
         parser.error(f"no row is like {options.rows!r}")
     policies = [*dict.fromkeys([*RIVALS, DEFAULT, options.policy])]
@@ -183,7 +183,7 @@ def main() -> int:
     with Progress(len(horizons) * len(chosen), None, " rows") as bar:
         for tasks in horizons:
             for row in chosen:
-                found.append(measure(row, [*policies, *(ONE_KIND if row.one_kind else ())], tasks, runs))
+                found.append(measure(row, [*policies, *(ONE_KIND if row.one_kind else ())], tasks, runs, seed))
                 bar.add(1)
     kept = True
     for tasks in horizons:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import random
 import signal
 import sys
@@ -14,7 +13,7 @@ import time
 import warnings
 from pathlib import Path
 
-from table import Report
+from table import Report, command_line
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
@@ -72,9 +71,8 @@ def hammered(report: Report, store: str, url: str, tasks: int) -> None:
 
 def main() -> int:
     """Both stores, one after the other."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = command_line(__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of it")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=("SQLite", "PostgreSQL"), help="one store (both, and power cuts)")
     chosen = parser.parse_args()
     kills, tasks = (20, 10) if chosen.quick else (200, 100)

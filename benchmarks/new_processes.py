@@ -16,9 +16,9 @@ from worthwhile.policies.registry import DEFAULT
 WORKER = """
 import sys
 from worthwhile import seven_kinds, simulate
-runs, threads = map(int, sys.argv[1:])
+runs, threads, seed = map(int, sys.argv[1:])
 def work(tasks):
-    simulate(seven_kinds(), ["dol-rm"], tasks=tasks, runs=runs, threads=threads, progress=False)
+    simulate(seven_kinds(), ["dol-rm"], tasks=tasks, runs=runs, seed=seed, threads=threads, progress=False)
 work(1000)
 print("ready", flush=True)
 for _ in sys.stdin:
@@ -30,8 +30,8 @@ for _ in sys.stdin:
 class Workers:
     """Processes that are warmed up, wait for a signal, and do the same work every time."""
 
-    def __init__(self, processes: int, runs: int, threads: int) -> None:
-        command = [sys.executable, "-c", WORKER, str(runs), str(threads)]
+    def __init__(self, processes: int, runs: int, threads: int, seed: int) -> None:
+        command = [sys.executable, "-c", WORKER, str(runs), str(threads), str(seed)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.processes = [subprocess.Popen(command, **pipes, text=True, bufsize=1) for _ in range(processes)]
         self.hear("ready")
@@ -55,9 +55,9 @@ class Workers:
             process.communicate()
 
 
-def threads_against_processes(report: Report, rounds: int) -> None:
+def threads_against_processes(report: Report, rounds: int, seed: int) -> None:
     """The throughput of two threads in one process over that of two processes."""
-    contestants = {"threads": Workers(1, 8, 2), "processes": Workers(2, 4, 1)}
+    contestants = {"threads": Workers(1, 8, 2, seed), "processes": Workers(2, 4, 1, seed)}
     best = best_times(contestants, rounds)
     for workers in contestants.values():
         workers.close()
@@ -76,7 +76,7 @@ def in_new_process(code: str, *arguments: str, cache: str = "", path: str = "") 
 SIMULATE = """
 import sys
 from worthwhile import seven_kinds, simulate
-simulate(seven_kinds(), [sys.argv[1]], tasks=int(sys.argv[2]), runs=1, progress=False)
+simulate(seven_kinds(), [sys.argv[1]], tasks=int(sys.argv[2]), runs=1, seed=int(sys.argv[3]), progress=False)
 """
 PEAK = """
 import resource
@@ -92,13 +92,13 @@ IMPORT = "import time; start = time.perf_counter(); {}; print(time.perf_counter(
 USED = "from worthwhile import Scheduler"  # `import worthwhile` alone loads next to nothing
 
 
-def memory(report: Report) -> None:
+def memory(report: Report, seed: int) -> None:
     """The most memory that a process takes for a hundred million tasks."""
-    peak = int(in_new_process(SIMULATE + PEAK, "dol-rm", str(10**8)))
+    peak = int(in_new_process(SIMULATE + PEAK, "dol-rm", str(10**8), str(seed)))
     report.at_most("peak memory for 10⁸ simulated tasks", peak / 1e6, 300, "MB")
 
 
-def starting(report: Report, rounds: int) -> None:
+def starting(report: Report, rounds: int, seed: int) -> None:
     """Imports, the first compiled run, and the runs of later processes."""
     imports = {line: import_time(line) for line in ("import numpy", "import worthwhile", USED)}
     best = best_times(imports, 3 * rounds)
@@ -106,8 +106,8 @@ def starting(report: Report, rounds: int) -> None:
     report.at_most(f"{USED} / import numpy", best[USED] / best["import numpy"], 3, "×")
     loaded = in_new_process("import sys, worthwhile; print('numba' in sys.modules)")
     report.judge("import worthwhile loads numba", loaded, "False", loaded == "False")
-    for name in ("dol-rm", DEFAULT):
-        first_and_later(report, name, rounds)
+    for name, first in (("dol-rm", 4), (DEFAULT, 5)):
+        first_and_later(report, name, first, rounds, seed)
 
 
 def import_time(line: str) -> Callable[[], float]:
@@ -115,14 +115,14 @@ def import_time(line: str) -> Callable[[], float]:
     return lambda: float(in_new_process(IMPORT.format(line)))
 
 
-def first_and_later(report: Report, name: str, rounds: int) -> None:
+def first_and_later(report: Report, name: str, first: float, rounds: int, seed: int) -> None:
     """Whole processes with an empty cache, then with what the first one left there; CPU time tells a busy machine."""
     with tempfile.TemporaryDirectory() as cache:
 
         def run() -> float:
-            return clocked(lambda: in_new_process(SIMULATE, name, "1000", cache=cache))
+            return clocked(lambda: in_new_process(SIMULATE, name, "1000", str(seed), cache=cache))
 
-        for which, limit, times in (("first process", 5, 1), ("later processes", 1.5, 2 * rounds)):
+        for which, limit, times in (("first process", first, 1), ("later processes", 1.5, 2 * rounds)):
             before = cpu_of_children()
             report.at_most(f"{name}: {which}, wall time", best_times({which: run}, times)[which], limit, "s")
             report.note(f"{name}: {which}, CPU time", f"{(cpu_of_children() - before) / times:.3g} s")

@@ -73,9 +73,9 @@ def dol_rm(policy: DolRm, table: Table, blocks: Sequence[Tasks]) -> Iterator[tup
         yield totals, ratio
 
 
-def river_ucb(table: Table, blocks: Sequence[Tasks]) -> Iterator[float]:
+def river_ucb(table: Table, blocks: Sequence[Tasks], seed: int) -> Iterator[float]:
     """River's UCB, one policy per kind, on the same tasks: the reward it has earned after each block."""
-    policies = [UCB(delta=1.0, seed=kind) for kind in range(len(table.options))]
+    policies = [UCB(delta=1.0, seed=seed + kind) for kind in range(len(table.options))]
     earned = 0.0
     for block in blocks:
         for kind, reward_noise in zip(block.kinds, block.reward_noise, strict=True):

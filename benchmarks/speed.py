@@ -1,11 +1,10 @@
-"""How fast it is, as ratios measured side by side: python benchmarks/speed.py [--quick] [--no-fail], under 3 minutes.
+"""How fast it is, as ratios measured side by side: python benchmarks/speed.py [--quick], under 3 minutes.
 
 Contestants take turns round after round and each keeps its best time, so that a busy machine hurts all of them alike.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import numpy as np
 
 import new_processes
 from pure_python import Table, Tasks, dol_rm, river_ucb
-from table import Report, best_times, clocked, pieces
+from table import Report, best_times, clocked, command_line, pieces
 from worthwhile.optimum import Optimum, solve
 from worthwhile.policies.base import known
 from worthwhile.policies.dol_rm import DolRm
@@ -31,7 +30,12 @@ from worthwhile.simulation.simulator import BLOCK, NO_DELAY, Delay, Job, Sweep, 
 
 TASKS = 100_000
 PIECE = 4_000
-SAMPLING = ("reward-ts", "ratio-ts", "bts", "b-greedy", "random-option")
+TIMES_DOL_RM = {  # at most, per task: 1.5 to 2 times what was measured on a quiet machine
+    DEFAULT: 25, "sample-rm": 2, "running-ratio-dol": 2, "plug-in-dol": 8,
+    "reward-ucb": 1.6, "ratio-ucb": 2, "omega-ucb": 3.5, "omega-star-ucb": 4, "m-ucb": 3,
+    "reward-ts": 7, "ratio-ts": 9, "bts": 32, "b-greedy": 4,
+    "kind-greedy": 1.5, "fixed-option": 0.8, "random-option": 1.5, "oracle": 1.3, "optimum": 1.1,
+}  # fmt: skip
 STEP_SIZES = ("dol-rm", "dol-rm-anytime")
 HERE = Path(__file__).parent
 
@@ -57,17 +61,17 @@ class Setting(NamedTuple):
         return make(chosen, known(self.problem, self.tasks))
 
 
-def setting(problem: Problem, tasks: int = TASKS) -> Setting:
+def setting(problem: Problem, seed: int, tasks: int = TASKS) -> Setting:
     """Draw the tasks of a problem."""
-    environment, generator = synthetic(problem), np.random.default_rng(1)
+    environment, generator = synthetic(problem), np.random.default_rng([seed, 1])
     sizes = [min(BLOCK, tasks - start) for start in range(0, tasks, BLOCK)]
     blocks = [Block(*environment.world.draw(generator, size), NO_DELAY) for size in sizes]
     return Setting(problem, environment, solve(problem), blocks)
 
 
-def even_problem(kinds: int, options: int) -> Problem:
+def even_problem(kinds: int, options: int, seed: int) -> Problem:
     """Kinds that arrive equally often, all with the same number of options, random means, noise N(0, 1)."""
-    reward, cost = np.random.default_rng(5).uniform(0.5, 3.0, (2, kinds, options))
+    reward, cost = np.random.default_rng([seed, 5]).uniform(0.5, 3.0, (2, kinds, options))
     names = tuple(f"s{kind}" for kind in range(kinds)), tuple(f"a{option}" for option in range(options))
     return Problem(f"{kinds} kinds × {options} options", *names, np.full(kinds, 1.0 / kinds), reward, cost)
 
@@ -151,7 +155,7 @@ def against_c(report: Report, settings: Sequence[Setting], rounds: int) -> None:
                 report.at_most(f"{here.problem.name}: {name} / C", best["ours"] / best["C"], 1.5, "×")
 
 
-def against_the_interpreter(report: Report, here: Setting, rounds: int) -> None:
+def against_the_interpreter(report: Report, here: Setting, rounds: int, seed: int) -> None:
     """DOL-RM against plain Python, river and our own interpreted engine."""
     tables = [np.where(here.problem.offered, each, 0.0).tolist() for each in (here.problem.reward, here.problem.cost)]
     table = Table([np.flatnonzero(row).tolist() for row in here.problem.offered], *tables, here.best.gaps.tolist())
@@ -162,13 +166,13 @@ def against_the_interpreter(report: Report, here: Setting, rounds: int) -> None:
     rivals: dict[str, Callable[[], float | list[float]]] = {
         "dol-rm": lambda: best_times({"dol-rm": ours}, 10)["dol-rm"],
         "hand-tuned pure Python": lambda: pieces(dol_rm(ours.policy, table, tasks)),
-        "river's UCB": lambda: pieces(river_ucb(table, tasks[:few])),
-        "the same in pure Python": Ours(setting(here.problem, few * PIECE), "dol-rm", "python", PIECE),
+        "river's UCB": lambda: pieces(river_ucb(table, tasks[:few], seed)),
+        "the same in pure Python": Ours(setting(here.problem, seed, few * PIECE), "dol-rm", "python", PIECE),
     }
     best = best_times(rivals, 2 * rounds)
     played = {"dol-rm": TASKS, "hand-tuned pure Python": TASKS}
     per_task = {name: seconds / played.get(name, few * PIECE) for name, seconds in best.items()}
-    for name, limit in (("the same in pure Python", 100), ("hand-tuned pure Python", None), ("river's UCB", 150)):
+    for name, limit in (("the same in pure Python", 200), ("hand-tuned pure Python", None), ("river's UCB", 150)):
         report.note(f"{here.problem.name}: {name}, per task", f"{1e6 * per_task[name]:.2f} µs")
         faster = per_task[name] / per_task["dol-rm"]
         if limit is None:  # lists and local variables only: the C loop is not 100 times as fast either
@@ -182,19 +186,18 @@ def policies_against_dol_rm(report: Report, here: Setting, rounds: int) -> None:
     base = Ours(here, "dol-rm")
     for name in LIST:
         if name not in STEP_SIZES:
-            limit = 60 if name == DEFAULT else 40 if name in SAMPLING else 15
             best = best_times({"base": base, name: Ours(here, name, piece=PIECE)}, 3 * rounds)
-            report.at_most(f"{here.problem.name}: {name} / dol-rm", best[name] / best["base"], limit, "×")
+            report.at_most(f"{here.problem.name}: {name} / dol-rm", best[name] / best["base"], TIMES_DOL_RM[name], "×")
 
 
-def scale(report: Report, rounds: int) -> None:
+def scale(report: Report, rounds: int, seed: int) -> None:
     """Many kinds, many options; whole runs of the simulator (Job.run: tasks drawn and played), set-up off the clock."""
-    for name in ("dol-rm", DEFAULT):
-        runs = {kinds: whole_run(even_problem(kinds, 3), name, 1_000_000) for kinds in (10, 100_000)}
+    for name, limit in (("dol-rm", 7), (DEFAULT, 5)):
+        runs = {kinds: whole_run(even_problem(kinds, 3, seed), name, 1_000_000) for kinds in (10, 100_000)}
         best = best_times(runs, rounds)
-        report.at_most(f"{name}: 100 000 kinds / 10 kinds", best[100_000] / best[10], 10, "×")
+        report.at_most(f"{name}: 100 000 kinds / 10 kinds", best[100_000] / best[10], limit, "×")
     few = TASKS // 5
-    seconds = best_times({"one kind": whole_run(even_problem(1, 1000), "dol-rm", few)}, 10 * rounds)["one kind"]
+    seconds = best_times({"one kind": whole_run(even_problem(1, 1000, seed), "dol-rm", few)}, 10 * rounds)["one kind"]
     report.at_most("dol-rm: 1 000 options, per task", 1e6 * seconds / few, 6, "µs")
 
 
@@ -209,23 +212,22 @@ def whole_run(problem: Problem, name: str, tasks: int) -> Callable[[], float]:
 
 def main() -> int:
     """Measure everything; 1 if a limit was missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = command_line(__doc__)
     parser.add_argument("--quick", action="store_true", help="a third of the rounds")
-    parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a limit is missed")
     chosen = parser.parse_args()
-    rounds = 1 if chosen.quick else 3
+    rounds, seed = 1 if chosen.quick else 3, chosen.seed
     report = Report()
-    settings = [setting(seven_kinds()), setting(even_problem(5, 5))]
+    settings = [setting(seven_kinds(), seed), setting(even_problem(5, 5, seed), seed)]
     against_c(report, settings, rounds)
     for here in settings:
-        against_the_interpreter(report, here, rounds)
+        against_the_interpreter(report, here, rounds, seed)
         policies_against_dol_rm(report, here, rounds)
-    scale(report, rounds)
-    new_processes.threads_against_processes(report, 3 * rounds)
-    new_processes.memory(report)
-    new_processes.starting(report, rounds)
+    scale(report, rounds, seed)
+    new_processes.threads_against_processes(report, 3 * rounds, seed)
+    new_processes.memory(report, seed)
+    new_processes.starting(report, rounds, seed)
     new_processes.edits_are_noticed(report)
-    return int(report.close() > 0 and not chosen.no_fail)
+    return int(report.close() > 0)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from worthwhile.random_problems import FAMILIES
 from worthwhile.simulation.environments.synthetic import synthetic
 
 PROBLEMS = 30  # of a random row
-REPORT, DEVELOP = 0, 10_000  # the first seed of each half
+REPORT, DEVELOP, APART = 0, 10_000, 20_000  # the first seed of each half, and of the same half with another --seed
 FEW = 6  # problems of a row whose every run is slow
 NEAR = 0.02  # how far apart the options of a kind are in a near-tie
 
@@ -61,7 +61,7 @@ def rows(first: int, tables: Path | None) -> Iterator[Row]:
     for delay in (10, 100, 1000):
         row = random_row(f"delay {delay}", lambda seed: shuffled(random_problem("train", seed), seed), first)
         yield row._replace(delay=delay)
-    for name, (added, _) in TABLES.items():
+    for name, added in TABLES.items():
         if tables and (tables / f"{name}.parquet").is_file():
             yield Row(name, (recorded(tables, name, added),))
 

@@ -1,13 +1,21 @@
-"""The table that the speed benchmark prints, and how it takes time."""
+"""What the benchmarks share: their command line, the table they print, and how they take time."""
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+
+def command_line(about: str | None) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
+    return parser
 
 
 class Report:

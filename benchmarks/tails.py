@@ -6,7 +6,6 @@ told nothing. The figure goes to results/tails.png.
 
 from __future__ import annotations
 
-import argparse
 import math
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from regret import PAPER, wilson
+from table import command_line
 from worthwhile import simulate
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.state import Floats
@@ -23,10 +23,10 @@ CAUTION = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
 COLOURS = ("#0072b2", "#d55e00", "#009e73")
 
 
-def regrets(problem: Any, runs: int) -> Floats:
+def regrets(problem: Any, runs: int, seed: int) -> Floats:
     """(runs, cautions): pseudo-regret at the end."""
     policies = [f"{DEFAULT},caution={caution:g}" for caution in CAUTION]
-    return simulate(problem, policies, TASKS, runs, marks=[], progress=False).measure("regret")[:, :, -1]
+    return simulate(problem, policies, TASKS, runs, seed, marks=[], progress=False).measure("regret")[:, :, -1]
 
 
 def draw(found: dict[str, Floats], path: Path) -> None:
@@ -61,14 +61,14 @@ def share_stuck(regret: Floats) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command_line(__doc__)
     parser.add_argument("--runs", type=int, default=4000)
     parser.add_argument("--out", type=Path, default=Path("results/tails.png"))
     options = parser.parse_args()
     print(f"{'':10} {'caution':>8} {'mean':>14} {'median':>8} {'99th %':>8}   stuck, % (95 % interval)")
     found = {}
     for name, problem in PAPER.items():
-        found[name] = regrets(problem, options.runs)
+        found[name] = regrets(problem, options.runs, options.seed)
         for caution, column in zip(CAUTION, found[name].T, strict=True):
             share, low, high = share_stuck(column)
             error = column.std(ddof=1) / math.sqrt(len(column))
