@@ -222,7 +222,7 @@ def test_what_is_wrong_is_said_in_the_librarys_words(service: ServiceProcess, mo
     def never(*_: object) -> None:
         pytest.fail("what will not change was to be tried again")
 
-    monkeypatch.setattr("worthwhile.service.client.Patience.wait", never)
+    monkeypatch.setattr("worthwhile.service.client.Backoff.wait", never)
     with Client(service.url, name="nobody") as client:
         for call in (client.summary, lambda: client.decide("a", [1]), lambda: list(client.lines())):
             with pytest.raises(UnknownScheduler, match="no scheduler 'nobody'"):
