@@ -1,1 +1,4 @@
-"""The parts of the live scheduler: names → turns → batch → replica → fold, on a store."""
+"""The parts of the live scheduler, in the order in which a call passes them.
+
+scheduler → validation → requests → transactor, a group commit → batch → replica → fold, by an engine → stores.
+"""

@@ -22,17 +22,7 @@ from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import Request
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import Settings
-from worthwhile.live.stores.base import (
-    NO_POLICY,
-    Header,
-    LogRow,
-    TaskRow,
-    Transaction,
-    ended,
-    own_report,
-    running_task,
-    with_report,
-)
+from worthwhile.live.stores.base import NO_POLICY, Header, LogRow, TaskRow, Transaction
 from worthwhile.live.validation import both, feedback, option_text
 
 SNAPSHOT_EVERY = 20_000  # entries of the log
@@ -53,7 +43,7 @@ class Batch:
         self.entries: list[LogRow] = []
         self.counts: dict[int, dict[int, int]] = {}  # running tasks by kind and option
 
-    @cached_property
+    @cached_property  # as is `observed`: most batches need neither
     def keys(self) -> dict[str, int]:
         """Tasks by key."""
         return {}
@@ -70,8 +60,8 @@ class Batch:
                 request.answer, request.reason = request.action(self), None
             except StoreError:
                 raise
-            except Error as reason:
-                request.reason = reason
+            except Error as error:
+                request.reason = error
         replica, new, entries = self.replica, self.new, self.entries
         if new or entries or self.changed or replica.added:
             changed = [*self.changed.values()] if self.changed else []
@@ -93,9 +83,9 @@ class Batch:
             for row in self.tx.tasks(self.replica.id, numbers):
                 self.rows.setdefault(row.task, row)
         if keys:
-            self.learn_of(self.tx.keyed(self.replica.id, keys))
+            self.keep_keyed(self.tx.keyed(self.replica.id, keys))
 
-    def learn_of(self, stored: Iterable[TaskRow]) -> None:
+    def keep_keyed(self, stored: Iterable[TaskRow]) -> None:
         """Tasks that have keys, as they are stored unless this batch has changed them."""
         for row in stored:
             self.rows.setdefault(row.task, row)
@@ -112,13 +102,13 @@ class Batch:
         counts = self.counts
         if kind not in counts:
             kinds = [kind] if len(self.requests) == 1 else self.kinds_asked(kind)
-            for each in kinds:
-                counts[each] = {}
-            for each, option, count in self.tx.running(self.replica.id, kinds, self.header.now):
-                counts[each][option] = count
+            for asked in kinds:
+                counts[asked] = {}
+            for asked, option, count in self.tx.running(self.replica.id, kinds, self.header.now):
+                counts[asked][option] = count
             for row in self.changed.values():
                 if row.kind in kinds:
-                    self.leave(row)
+                    self.discount(row)
         return counts[kind]
 
     def kinds_asked(self, kind: int) -> list[int]:
@@ -130,8 +120,8 @@ class Batch:
     def decide(self, kind: str, options: Sequence[Any], key: str | None, lease: float) -> TaskRow:
         """Choose an option; the task of the same key if there is one."""
         replica, now = self.replica, self.header.now
-        if key is not None and (known := self.keyed(key)):
-            return self.same_kind(known, kind)
+        if key is not None and (earlier := self.keyed(key)):
+            return self.same_kind(earlier, kind)
         offer = replica.offer(kind, options)
         fold, running = replica.fold, self.running(offer.kind)
         pending = ",".join(map(str, map(running.get, offer.numbers, repeat(0)))) if running else offer.idle
@@ -139,14 +129,14 @@ class Batch:
         try:  # a policy of the user's own may do anything
             option, reward, cost = fold.engine.choose(offer, running, task)
             reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
-        except Exception as reason:
-            raise broken(fold, f"raised {type(reason).__name__}: {reason}; {FINDS_OUT}") from reason
+        except Exception as error:
+            raise broken(fold, f"raised {type(error).__name__}: {error}; {FINDS_OUT}") from error
         if option not in offer.numbers:
             raise broken(fold, "chose an option that is not on offer")
         if not isfinite(reward + cost):
             raise broken(fold, f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
         option = int(option)
-        row = running_task(
+        row = TaskRow.running(
             task=task, kind=offer.kind, option=option, options=offer.text, pending=pending, reward_estimate=reward,
             cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, key=key, decided=now,
             lease_end=now + lease, overhead=replica.settings.overhead,
@@ -168,18 +158,19 @@ class Batch:
 
     def same_kind(self, row: TaskRow, kind: str) -> TaskRow:
         """A key that is used again must mean the same task."""
-        its = self.replica.kinds.texts[row.kind]
-        if its != kind:
-            raise BadTask(f"key {row.key!r} belongs to task {row.task} of kind {its!r}, not {kind!r}; use another key")
+        earlier = self.replica.kinds.texts[row.kind]
+        if earlier != kind:
+            task = f"task {row.task} of kind {earlier!r}"
+            raise BadTask(f"key {row.key!r} belongs to {task}, not {kind!r}; use another key")
         return row
 
     def keyed(self, key: str) -> TaskRow | None:
         """The task of that key, if there is one; the key is that of one of the requests."""
         if not self.fetched:
             self.fetch()
-        return self.known(key)
+        return self.by_key(key)
 
-    def known(self, key: str) -> TaskRow | None:
+    def by_key(self, key: str) -> TaskRow | None:
         """The task of that key, if this batch has read or made it."""
         return self.rows[self.keys[key]] if key in self.keys else None
 
@@ -201,11 +192,11 @@ class Batch:
         else:
             self.changed[task] = row
         if row.kind in self.counts:
-            self.leave(row)
+            self.discount(row)
 
-    def leave(self, row: TaskRow) -> None:
+    def discount(self, row: TaskRow) -> None:
         """Count a task no longer that has stopped running in this batch."""
-        if ended(row) and row.lease_end > self.header.now:
+        if row.ended() and row.lease_end > self.header.now:
             self.counts[row.kind][row.option] -= 1
 
     def report(self, number: int, reward: Any, cost: Any) -> TaskRow:
@@ -219,70 +210,69 @@ class Batch:
             if (reward, cost) == (row.reward, row.cost):
                 return row
         if reward is not None and cost is not None:
-            entry = self.conclude(row, reward, cost)
-        row = with_report(row, reward, cost, entry)
+            entry = self.log_report(row, reward, cost)
+        row = row.with_report(reward, cost, entry)
         self.update(row)
         return row
 
     def completed(self, row: TaskRow, reward: float | None, cost: float | None) -> tuple[float | None, float | None]:
         """A report and what was reported before, if they do not contradict."""
-        told = [("reward", row.reward, reward), ("cost", row.cost, cost)]
-        before = ", ".join(f"{what} {known:g}" for what, known, _ in told if known is not None)
-        for what, known, value in told:
+        parts = [("reward", row.reward, reward), ("cost", row.cost, cost)]
+        before = ", ".join(f"{name} {known:g}" for name, known, _ in parts if known is not None)
+        for name, known, value in parts:
             if known is not None and value is not None and known != value:
-                now = f"now {what} {value:g}"
+                now = f"now {name} {value:g}"
                 raise AlreadyReported(f"task {row.task} already has feedback ({before}), {now}; {COUNTS_ONCE}")
         if row.cancelled:
             raise AlreadyCancelled(f"task {row.task} was cancelled; it takes no report")
         return row.reward if reward is None else reward, row.cost if cost is None else cost
 
-    def conclude(self, row: TaskRow, reward: float, cost: float) -> int:
+    def log_report(self, row: TaskRow, reward: float, cost: float) -> int:
         """A task's own report, as an entry of the log; its number."""
         number = self.header.reports + len(self.entries) + 1
-        entry = own_report(row, number, reward, cost)
+        entry = row.log_row(number, reward, cost)
         self.entries.append(entry)
         self.replica.fold.learn(entry)
         return number
 
     def report_all(self, number: int, reward: Any, cost: Any, observed: Mapping[Any, tuple[Any, Any]]) -> TaskRow:
         """A report with its side observations: all of them or, if one is refused, none."""
-        found = [self.observation(number, option, *values) for option, values in observed.items()]
+        observations = [self.observation(number, option, *values) for option, values in observed.items()]
         row = self.report(number, reward, cost)
-        for place, values, known in found:
-            if not known:
-                self.see(row, place, values)
+        for new in filter(None, observations):
+            self.log_observation(row, *new)
         return row
 
     def observe(self, number: int, option: Any, reward: Any, cost: Any) -> None:
         """A side observation of another option of the same task."""
-        place, values, known = self.observation(number, option, reward, cost)
-        if not known:
-            self.see(self.rows[number], place, values)
+        new = self.observation(number, option, reward, cost)
+        if new is not None:
+            self.log_observation(self.rows[number], *new)
 
-    def see(self, row: TaskRow, option: int, values: tuple[float, float]) -> None:
-        """A side observation that is new."""
-        number, (reward, cost) = self.header.reports + len(self.entries) + 1, values
-        entry = own_report(row, number, reward, cost)._replace(
+    def log_observation(self, row: TaskRow, option: int, reward: float, cost: float) -> None:
+        """A side observation that is new, as an entry of the log."""
+        number = self.header.reports + len(self.entries) + 1
+        entry = row.log_row(number, reward, cost)._replace(
             observed=option, option=option, reward_estimate=0.0, cost_estimate=0.0, policy=NO_POLICY
         )
         self.entries.append(entry)
         self.replica.fold.learn(entry)
-        self.observed[row.task][option] = values
+        self.observed[row.task][option] = reward, cost
 
-    def observation(self, number: int, option: Any, reward: Any, cost: Any) -> tuple[int, tuple[float, float], bool]:
-        """The option's number, the values, and whether they are in the log already; refused if they cannot be."""
-        row, text = self.task(number), option_text(option)
-        place = self.replica.options.number.get(text, -1)
-        if str(place) not in row.options.split(","):
-            raise BadFeedback(f"task {number}: option {text} was not on offer; observe one that was")
-        if place == row.option:
-            raise BadFeedback(f"task {number}: option {text} is the one that was chosen; report it")
-        values = feedback("reward", reward), feedback("cost", cost)
-        known = self.observations(number).get(place)
-        if known is not None and known != values:
+    def observation(self, task: int, option: Any, reward: Any, cost: Any) -> tuple[int, float, float] | None:
+        """The option's number and the values, checked; None if the log has them already."""
+        row, text = self.task(task), option_text(option)
+        number = self.replica.options.number.get(text, -1)
+        if str(number) not in row.options.split(","):
+            raise BadFeedback(f"task {task}: option {text} was not on offer; observe one that was")
+        if number == row.option:
+            raise BadFeedback(f"task {task}: option {text} is the one that was chosen; report it")
+        reward, cost = feedback("reward", reward), feedback("cost", cost)
+        known = self.observations(task).get(number)
+        if known is not None and known != (reward, cost):
             before = "reward {:g}, cost {:g}".format(*known)
-            raise AlreadyReported(f"task {number}, option {text}: already observed ({before}); {COUNTS_ONCE}")
-        return place, values, known is not None
+            raise AlreadyReported(f"task {task}, option {text}: already observed ({before}); {COUNTS_ONCE}")
+        return (number, reward, cost) if known is None else None
 
     def observations(self, number: int) -> dict[int, tuple[float, float]]:
         """What is known of a task's other options; read once, for all tasks that this batch knows."""
@@ -303,15 +293,12 @@ class Batch:
 
     def announce(self, kinds: Sequence[str], options: Sequence[str]) -> None:
         """Give names their numbers: all of them or, if there is no room, none."""
-        self.replica.check_room(
-            *(
-                len(set(texts) - names.keys())
-                for texts, names in ((kinds, self.replica.kinds.number), (options, self.replica.options.number))
-            )
-        )
+        replica = self.replica
+        new_kinds, new_options = set(kinds) - replica.kinds.number.keys(), set(options) - replica.options.number.keys()
+        replica.check_room(len(new_kinds), len(new_options))
         for role, texts in (("kind", kinds), ("option", options)):
             for text in texts:
-                self.replica.name(role, text)
+                replica.name(role, text)
 
     def retire(self, kind: str | None, option: str) -> None:
         if (kind, option) not in self.replica.settings.retired:
@@ -322,7 +309,7 @@ class Batch:
         if (kind, option) not in retired:
             where = f" for kind {kind!r}" if kind is not None else ""
             raise BadTask(f"option {option} is not retired{where}; retired are {retired or 'none'}")
-        self.set(self.replica.settings._replace(retired=tuple(one for one in retired if one != (kind, option))))
+        self.set(self.replica.settings._replace(retired=tuple(pair for pair in retired if pair != (kind, option))))
 
     def change(self, policy: str | None, overhead: float | None) -> None:
         settings = self.replica.settings

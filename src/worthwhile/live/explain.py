@@ -10,7 +10,7 @@ from worthwhile.live.engines import offer_of
 from worthwhile.live.fold import Fold
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
-from worthwhile.live.stores.base import TaskRow, state_of
+from worthwhile.live.stores.base import TaskRow
 from worthwhile.live.summary import counted
 from worthwhile.live.validation import Option
 
@@ -74,7 +74,7 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
         row.seen,
         judged,
         None if fold is None else repeats(row, fold),
-        state_of(row, batch.header.now),
+        row.state(batch.header.now),
         row.reward,
         row.cost,
     )
@@ -137,7 +137,7 @@ def task_line(batch: Batch, row: TaskRow) -> TaskLine:
         str(row.task),
         batch.replica.kinds.texts[row.kind],
         batch.replica.option(row.option),
-        state_of(row, batch.header.now),
+        row.state(batch.header.now),
         row.reward,
         row.cost,
         row.decided,

@@ -16,7 +16,7 @@ from worthwhile.policies.base import Policy
 from worthwhile.state import Size
 
 ROOM = Size(8, 8)  # of a new state; it doubles when it is full
-FINITE = "reward", "cost", "overhead", "reward_estimate", "cost_estimate"  # fields of the log that must be so
+FINITE = "reward", "cost", "overhead", "reward_estimate", "cost_estimate"  # numbers, in an entry of the log
 MOST_NAMED = 100  # bad entries that are kept by name; the rest are counted
 
 
@@ -89,8 +89,8 @@ class Fold:
                 if policy != self.number:  # another policy's estimates mean nothing to this one
                     _, reward_estimate, cost_estimate = self.engine.judge(kind, option)
                 self.engine.learn(kind, option, reward_estimate, cost_estimate, reward, cost, task)
-        except Exception as reason:  # whatever a policy of the user's own may raise
-            self.leave_out(number, f"{type(self.policy).__name__} raised {type(reason).__name__}: {reason}")
+        except Exception as error:  # whatever a policy of the user's own may raise
+            self.leave_out(number, f"{type(self.policy).__name__} raised {type(error).__name__}: {error}")
         self.position = number
 
     def miss(self, last: int) -> None:
@@ -108,13 +108,13 @@ class Fold:
         bad = json.dumps([self.bad, self.set_aside])
         return Snapshot(self.position, self.number, *self.size, states.to_bytes(self.state), bad)
 
-    def restore(self, stored: Snapshot) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot; raises whatever a damaged one may lead to, and then changes nothing."""
-        size = Size(stored.kinds, stored.options)
-        state = states.from_bytes(self, stored.state, size)
-        bad, named = json.loads(stored.set_aside)
+        size = Size(snapshot.kinds, snapshot.options)
+        state = states.from_bytes(self, snapshot.state, size)
+        bad, named = json.loads(snapshot.set_aside)
         set_aside = [SetAside(number, why) for number, why in named]
-        self.size, self.position, self.bad, self.set_aside = size, stored.number, bad, set_aside
+        self.size, self.position, self.bad, self.set_aside = size, snapshot.number, bad, set_aside
         self.put(state)
 
     def copy(self) -> Fold:
@@ -126,8 +126,8 @@ class Fold:
     def same_as(self, other: Fold) -> bool:
         """Whether both have learned the same, to the bit."""
         size = max(self.size.kinds, other.size.kinds), max(self.size.options, other.size.options)
-        one, two = (states.grow(fold, fold.state, *size) for fold in (self, other))
-        return states.same(one, two) and self.set_aside == other.set_aside
+        mine, others = (states.grow(fold, fold.state, *size) for fold in (self, other))
+        return states.same(mine, others) and self.set_aside == other.set_aside
 
 
 def doubled(room: int, needed: int) -> int:
@@ -138,13 +138,13 @@ def doubled(room: int, needed: int) -> int:
 
 def fault(row: LogRow, kinds: int, options: int) -> str:
     """Why an entry cannot be learned from; empty if it can."""
-    for what, number, count in (("kind", row.kind, kinds), ("option", row.option, options)):
+    for role, number, count in (("kind", row.kind, kinds), ("option", row.option, options)):
         if type(number) is not int or not 0 <= number < count:
-            return f"task {row.task}: no {what} has the number {number!r}"
+            return f"task {row.task}: no {role} has the number {number!r}"
     values = row.reward, row.cost, row.overhead, row.reward_estimate, row.cost_estimate
-    for what, value in zip(FINITE, values, strict=True):
+    for field, value in zip(FINITE, values, strict=True):
         if type(value) is not float or not math.isfinite(value):
-            return f"task {row.task}: {what} = {value!r} is not a finite number"
+            return f"task {row.task}: {field} = {value!r} is not a finite number"
     if row.cost <= 0.0 or row.overhead < 0.0:
         return f"task {row.task}: cost = {row.cost!r} with overhead {row.overhead!r} is not above 0"
     return ""

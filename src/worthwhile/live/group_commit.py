@@ -96,14 +96,21 @@ class GroupCommit(ABC):
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
+        self.ask_all([request])
+        if request.reason is not None:
+            raise request.reason
+        return request.answer
+
+    def ask_all(self, requests: Sequence[Request]) -> None:
+        """Several from one thread, in one transaction; each gets its own answer or error."""
         token, leading, queue = (get_ident(),), self.leading, self.queue
         try:
             if leading.setdefault("leader", token) is not token:
-                self.follow(token, [request])
+                self.follow(token, requests)
             elif queue:
-                self.lead(token, [request])
-            else:  # as `lead` does, for one alone
-                self.commit([request])
+                self.lead(token, requests)
+            else:  # as `lead` does, for one caller alone
+                self.commit(requests)
                 if queue:
                     self.hand_over()
                 else:
@@ -112,25 +119,8 @@ class GroupCommit(ABC):
                         self.wake_all()
         except BaseException:
             # No calls before the `del`: Python lets signals in after a call, and a second Ctrl-C would keep the lead.
-            if "leader" in self.leading and self.leading["leader"] is token:
-                del self.leading["leader"]
-            self.wake_all()
-            raise
-        if request.reason is not None:
-            raise request.reason
-        return request.answer
-
-    def ask_all(self, requests: Sequence[Request]) -> None:
-        """Several from one thread, in one transaction; each gets its own answer or error."""
-        token = (get_ident(),)
-        try:
-            if self.leading.setdefault("leader", token) is token:
-                self.lead(token, requests)
-            else:
-                self.follow(token, requests)
-        except BaseException:
-            if "leader" in self.leading and self.leading["leader"] is token:  # no calls, as in `ask`
-                del self.leading["leader"]
+            if "leader" in leading and leading["leader"] is token:
+                del leading["leader"]
             self.wake_all()
             raise
 

@@ -13,7 +13,7 @@ from worthwhile.errors import BadParameter, BadTable, BadTask, Error, MissingExt
 from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
 from worthwhile.live.replica import Replica
-from worthwhile.live.stores.base import NO_POLICY, OWN, LogRow, TaskRow, running_task
+from worthwhile.live.stores.base import NO_POLICY, OWN, LogRow, TaskRow
 from worthwhile.live.validation import check_text, feedback, not_negative, option_text
 from worthwhile.tables import as_table, read_columns, replace_file
 
@@ -90,42 +90,43 @@ def lines(batch: Batch, entries: Sequence[LogRow]) -> list[Line]:
     return [line_of(entry, replica) for entry in entries if not fault(entry, kinds, options)]
 
 
-def take_in(batch: Batch, rows: Sequence[Recorded]) -> int:
+def take_in(batch: Batch, records: Sequence[Recorded]) -> int:
     """History from elsewhere, what is there already left out; how many rows were new."""
     replica, before = batch.replica, len(batch.entries)
-    batch.learn_of(batch.tx.keyed(replica.id, list({one.key for one in rows})))
-    check(batch, rows)
-    batch.announce([one.kind for one in rows], [one.option for one in rows])
-    for one in rows:
-        kind, option = replica.name("kind", one.kind), replica.name("option", one.option)
-        row = batch.known(one.key) or batch.add(task_of(one, kind, option, batch))
-        if one.observed and option not in batch.observations(row.task):
-            batch.see(row, option, (one.reward, one.cost))
-        elif not one.observed and row.report is None:
-            row = row._replace(option=option, overhead=one.overhead, reward=one.reward, cost=one.cost, cancelled=0)
-            batch.update(row._replace(report=batch.conclude(row, one.reward, one.cost)))
+    batch.keep_keyed(batch.tx.keyed(replica.id, list({record.key for record in records})))
+    check(batch, records)
+    batch.announce([record.kind for record in records], [record.option for record in records])
+    for record in records:
+        kind, option = replica.name("kind", record.kind), replica.name("option", record.option)
+        row = batch.by_key(record.key) or batch.add(task_of(record, kind, option, batch))
+        if record.observed and option not in batch.observations(row.task):
+            batch.log_observation(row, option, record.reward, record.cost)
+        elif not record.observed and row.report is None:
+            row = row._replace(option=option, overhead=record.overhead)  # until now perhaps known by observations only
+            number = batch.log_report(row, record.reward, record.cost)
+            batch.update(row.with_report(record.reward, record.cost, number))
     return len(batch.entries) - before
 
 
-def check(batch: Batch, rows: Sequence[Recorded]) -> None:
-    """Refuse rows under the key of a task that was decided here, or of a task of another kind."""
+def check(batch: Batch, records: Sequence[Recorded]) -> None:
+    """Refuse records under the key of a task that was decided here, or of a task of another kind."""
     kinds: dict[str, str] = {}
-    for one in rows:
-        row = batch.known(one.key)
+    for record in records:
+        key, row = record.key, batch.by_key(record.key)
         if row is not None and row.policy != NO_POLICY:
-            raise BadTask(f"key {one.key!r} belongs to task {row.task}, which was decided here; use other keys")
-        kind = kinds.setdefault(one.key, one.kind if row is None else batch.replica.kinds.texts[row.kind])
-        if kind != one.kind:
-            raise BadTask(f"key {one.key!r} is of a task of kind {kind!r}, now of kind {one.kind!r}; use other keys")
+            raise BadTask(f"key {key!r} belongs to task {row.task}, which was decided here; use other keys")
+        kind = kinds.setdefault(key, record.kind if row is None else batch.replica.kinds.texts[row.kind])
+        if kind != record.kind:
+            raise BadTask(f"key {key!r} is of a task of kind {kind!r}, now of kind {record.kind!r}; use other keys")
 
 
-def task_of(one: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
+def task_of(record: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
     """A task that was decided elsewhere; it never counts as running."""
     now, task = batch.header.now, batch.header.tasks + len(batch.new) + 1
-    return running_task(
+    return TaskRow.running(
         task=task, kind=kind, option=option, options=str(option), pending="0", reward_estimate=0.0, cost_estimate=0.0,
-        price=None, seen=batch.replica.fold.position, policy=NO_POLICY, key=one.key, decided=now, lease_end=now,
-        overhead=one.overhead,
+        price=None, seen=batch.replica.fold.position, policy=NO_POLICY, key=record.key, decided=now, lease_end=now,
+        overhead=record.overhead,
     )._replace(cancelled=1)  # fmt: skip
 
 
@@ -174,20 +175,22 @@ def read_history(path: Path) -> Iterator[Recorded]:
     """The rows of a recorded table, or of one that `export` wrote, checked before the first is taken in."""
     columns, first_row = read_columns(path)
     table = as_table(path.stem, columns, str(path), first_row)
-    exact, observed = columns.get("option_json"), columns.get("observed")
+    as_json, observed = columns.get("option_json"), columns.get("observed")
     overheads = columns.get("overhead", ["0"] * len(table.reward))
-    rows = []
-    for place in range(len(table.reward)):
-        option = str(columns["option"][place])
-        item = str(columns["item_id"][place]) + ("" if observed is not None else f":{option}")
-        side = observed is not None and str(observed[place]).lower() == "true"
+    records = []
+    for index in range(len(table.reward)):
+        text = str(columns["option"][index])
+        # One item of a foreign table has a row for each option: each of these is a task of its own.
+        item = str(columns["item_id"][index]) + ("" if observed is not None else f":{text}")
+        on_the_side = observed is not None and str(observed[index]).lower() == "true"
         try:
-            chosen = as_option(option) if exact is None else json.loads(exact[place])
-            kind, values = str(columns["task_type"][place]), (float(table.reward[place]), float(table.cost[place]))
-            rows.append(recorded(f"{path.stem}:{item}", kind, chosen, *values, float(overheads[place]), side))
-        except (Error, ValueError) as reason:
-            raise BadTable(f"{path}, row {place + first_row}: {reason}") from None
-    yield from rows
+            option = as_option(text) if as_json is None else json.loads(as_json[index])
+            kind, values = str(columns["task_type"][index]), (float(table.reward[index]), float(table.cost[index]))
+            key, overhead = f"{path.stem}:{item}", float(overheads[index])
+            records.append(recorded(key, kind, option, *values, overhead, on_the_side))
+        except (Error, ValueError) as error:
+            raise BadTable(f"{path}, row {index + first_row}: {error}") from None
+    yield from records
 
 
 def as_option(text: str) -> Any:
@@ -196,5 +199,5 @@ def as_option(text: str) -> Any:
         value = json.loads(text)
     except ValueError:
         return text
-    endless = isinstance(value, float) and not math.isfinite(value)
-    return text if endless or isinstance(value, list | dict) else value
+    infinite = isinstance(value, float) and not math.isfinite(value)
+    return text if infinite or isinstance(value, list | dict) else value

@@ -1,4 +1,4 @@
-"""This process's picture of a scheduler: its names, its settings and what its policy has learned.
+"""This process's copy of a scheduler: its names, its settings and what its policy has learned.
 
 It is brought up to date from the store before every batch, and thrown away whenever the store may know better.
 """
@@ -28,10 +28,10 @@ MOST_OFFERS = 10_000  # lists of options that are remembered
 
 
 class Names:
-    """Texts of one role; their numbers are their places, in the order of first appearance."""
+    """Texts of one role, numbered in the order of first appearance."""
 
     def __init__(self, *texts: str) -> None:
-        self.texts, self.number = list(texts), {text: place for place, text in enumerate(texts)}
+        self.texts, self.number = list(texts), {text: number for number, text in enumerate(texts)}
 
     def add(self, text: str) -> None:
         self.number.setdefault(text, len(self.texts))
@@ -46,11 +46,12 @@ class Replica:
         self.given_policies = given_policies
         self.kinds, self.options, self.policies = Names(), Names(), Names("none")
         self.roles = {"kind": self.kinds, "option": self.options, "policy": self.policies}
-        self.place, self.added, self.generation = 0, [], -1  # type: int, list[NameRow], int
+        self.place, self.generation = 0, -1  # of the latest name, of the settings
+        self.added: list[NameRow] = []  # by this batch, to be stored
         self.offers: dict[Any, Offer] = {}
-        self.values: list[Any] = []
+        self.values: list[Any] = []  # the options as users write them, by number
         self.saved = 0  # position of the latest snapshot
-        self.backlog: list[LogRow] = []
+        self.backlog: list[LogRow] = []  # read, not yet folded
         self.fold: Fold
         self.settings: Settings
 
@@ -96,24 +97,24 @@ class Replica:
 
     def restore(self, tx: Transaction, header: Header) -> None:
         """Start from the snapshot; the log alone would do."""
-        self.go_on(self.fold, tx.snapshot(self.id), header.reports)
+        self.advance(self.fold, tx.snapshot(self.id), header.reports)
         self.saved = self.fold.position
 
     def fold_before(self, tx: Transaction, policy: int, entry: int, explained: Snapshot | None) -> Fold:
         """A fold for one of the policies, from the latest state at hand that is not after an entry of the log."""
         fold = self.new_fold(policy)
-        for stored in (tx.snapshot(self.id), explained):
-            self.go_on(fold, stored, entry)
+        for snapshot in (tx.snapshot(self.id), explained):
+            self.advance(fold, snapshot, entry)
         return fold
 
-    def go_on(self, fold: Fold, stored: Snapshot | None, until: int) -> None:
+    def advance(self, fold: Fold, snapshot: Snapshot | None, until: int) -> None:
         """Bring a fold to where a snapshot is, if that is further, not too far, its policy's, and sound."""
-        if stored is None or stored.policy != fold.number or not fold.position < stored.number <= until:
+        if snapshot is None or snapshot.policy != fold.number or not fold.position < snapshot.number <= until:
             return
         try:
-            fold.restore(stored)
-        except Exception as reason:  # whatever damaged bytes may lead to
-            log.warning("a snapshot cannot be used, the log is read from its start: %s", reason)
+            fold.restore(snapshot)
+        except Exception as error:  # whatever damaged bytes may lead to
+            log.warning("a snapshot cannot be used, the log is read from its start: %s", error)
         fold.fit(len(self.kinds.texts), len(self.options.texts))
 
     def name(self, role: str, text: str) -> int:
@@ -130,37 +131,36 @@ class Replica:
 
     def check_room(self, kinds: int, options: int) -> None:
         """Refuse so many new names if what is learned about them would be too large for memory."""
-        known = len(self.kinds.texts), len(self.options.texts)
-        if (kinds or options) and prod(self.fold.room_for(known[0] + kinds, known[1] + options)) > MOST_CELLS:
-            has = f"this scheduler knows {known[0]:,} kinds and {known[1]:,} options already"
-            remedy = "use names that come again, or several schedulers"
+        known_kinds, known_options = len(self.kinds.texts), len(self.options.texts)
+        if (kinds or options) and prod(self.fold.room_for(known_kinds + kinds, known_options + options)) > MOST_CELLS:
+            has = f"this scheduler knows {known_kinds:,} kinds and {known_options:,} options already"
             most = f"kinds × options, each rounded up to a power of two, may be {MOST_CELLS:,}"
-            raise BadTask(f"{has}, and {most}; {remedy}")
+            raise BadTask(f"{has}, and {most}; use names that come again, or several schedulers")
 
     def offer(self, kind: str, options: Sequence[Any]) -> Offer:
         """The options on offer that are not retired; remembered, because most offers come again."""
         try:
-            asked = (kind, *options, *map(type, options))
-            found = self.offers.get(asked)
+            asked = (kind, *options, *map(type, options))  # types, because 1 == 1.0 == True
+            offer = self.offers.get(asked)
         except TypeError:  # no sequence, or something in it that is no scalar
-            asked, found = None, None
-        if found is None:
-            found = self.new_offer(kind, options)
+            asked, offer = None, None
+        if offer is None:
+            offer = self.new_offer(kind, options)
             if len(self.offers) >= MOST_OFFERS:
                 self.offers.clear()
-            self.offers[asked] = found
-        return found
+            self.offers[asked] = offer
+        return offer
 
     def new_offer(self, kind: str, options: Sequence[Any]) -> Offer:
         texts = option_texts(options)
         check_text("kind", kind)
-        retired = {option for one, option in self.settings.retired if one in (None, kind)}
-        left = [text for text in texts if text not in retired]
-        if not left:
-            gone = ", ".join(texts[:10])
-            raise BadTask(f"kind {kind!r}: every option on offer is retired ({gone}); restore one, or offer another")
-        self.check_room(kind not in self.kinds.number, sum(text not in self.options.number for text in left))
-        numbers = [self.name("option", text) for text in left]
+        retired = {option for where, option in self.settings.retired if where in (None, kind)}
+        usable = [text for text in texts if text not in retired]
+        if not usable:
+            names = ", ".join(texts[:10])
+            raise BadTask(f"kind {kind!r}: every option on offer is retired ({names}); restore one, or offer another")
+        self.check_room(kind not in self.kinds.number, sum(text not in self.options.number for text in usable))
+        numbers = [self.name("option", text) for text in usable]
         return offer_of(self.name("kind", kind), numbers)
 
     def option(self, number: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from worthwhile.errors import BadTask, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
-from worthwhile.live.stores.base import TaskRow, state_of
+from worthwhile.live.stores.base import TaskRow
 from worthwhile.live.task import Feedback, Task
 from worthwhile.live.validation import Option, check_text, not_negative
 
@@ -37,7 +37,7 @@ class Deciding(Request):
             check_text("key", key)
         if type(kind) is not str:
             check_text("kind", kind)
-        if not isinstance(options, (list, tuple, str, bytes)):
+        if type(options) is not list and not isinstance(options, (tuple, str, bytes)):
             if not isinstance(options, Iterable):
                 raise BadTask(f"options = {options!r}; give a list of options")
             options = list(options)
@@ -48,7 +48,7 @@ class Deciding(Request):
         kind, replica = self.kind, batch.replica
         row = batch.decide(kind, self.options, self.key, self.lease)
         option = replica.values[row.option] if row.option < len(replica.values) else replica.option(row.option)
-        return Task(self.scheduler, str(row.task), kind, option, state_of(row, batch.header.now))
+        return Task(self.scheduler, str(row.task), kind, option, row.state(batch.header.now))
 
 
 class Reporting(Request):

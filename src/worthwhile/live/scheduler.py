@@ -141,10 +141,9 @@ class Scheduler:
 
         Options that read as JSON (5, true, null) are taken as such. The same file again adds nothing.
         """
-        new, rows = 0, list(read_history(Path(path)))
-        for start in range(0, len(rows), LOADED_AT_ONCE):
-            new += self._transactor.do(partial(take_in, rows=rows[start : start + LOADED_AT_ONCE]))
-        return new
+        records = list(read_history(Path(path)))
+        portions = [records[start : start + LOADED_AT_ONCE] for start in range(0, len(records), LOADED_AT_ONCE)]
+        return sum(self._transactor.do(partial(take_in, records=portion)) for portion in portions)
 
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""

@@ -47,9 +47,9 @@ class Task:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, reason: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if reason is not None:
+        if error is not None:
             self.cancel()
             return
         if self.reward is None:

@@ -33,18 +33,18 @@ def option_text(option: Any) -> str:
     return text
 
 
-def check_text(what: str, text: Any, error: type[Error] = BadTask) -> str:
+def check_text(name: str, text: Any, error: type[Error] = BadTask) -> str:
     """A name that every store can keep."""
     if not isinstance(text, str) or not text:
-        raise error(f"{what} {text!r}: it must be text, and not empty")
+        raise error(f"{name} {text!r}: it must be text, and not empty")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise error(f"{what} {text!r}: it has a character that is no Unicode text") from None
+        raise error(f"{name} {text!r}: it has a character that is no Unicode text") from None
     if size > LONGEST_NAME:
-        raise error(f"{what} {text[:30]!r}… has {size} bytes; at most {LONGEST_NAME} are allowed")
+        raise error(f"{name} {text[:30]!r}… has {size} bytes; at most {LONGEST_NAME} are allowed")
     if "\0" in text:
-        raise error(f"{what} {text!r}: it must not contain the character \\0")
+        raise error(f"{name} {text!r}: it must not contain the character \\0")
     return text
 
 
@@ -62,21 +62,21 @@ def option_texts(options: Sequence[Any]) -> tuple[str, ...]:
     return texts
 
 
-def feedback(what: str, value: Any) -> float:
+def feedback(name: str, value: Any) -> float:
     """A reward or a cost: a finite number; a cost is above 0."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise BadFeedback(f"{what} = {value!r}; it must be a number")
+        raise BadFeedback(f"{name} = {value!r}; it must be a number")
     try:
         number = float(value) + 0.0
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise BadFeedback(f"{what} = {value!r}; it must be a finite number")
-    if what == "cost" and number <= 0.0:
+        raise BadFeedback(f"{name} = {value!r}; it must be a finite number")
+    if name == "cost" and number <= 0.0:
         raise BadFeedback(f"cost = {value!r}; it must be above 0, or reward per cost means nothing")
-    if abs(number) > LARGEST or (what == "cost" and number < SMALLEST):
-        limits = f"at most {LARGEST:g}" + (f" and at least {SMALLEST:g}" if what == "cost" else "")
-        raise BadFeedback(f"{what} = {value!r}; it must be {limits}: use another unit")
+    if abs(number) > LARGEST or (name == "cost" and number < SMALLEST):
+        limits = f"at most {LARGEST:g}" + (f" and at least {SMALLEST:g}" if name == "cost" else "")
+        raise BadFeedback(f"{name} = {value!r}; it must be {limits}: use another unit")
     return number
 
 
@@ -87,9 +87,9 @@ def both(reward: Any, cost: Any) -> tuple[float | None, float | None]:
     return None if reward is None else feedback("reward", reward), None if cost is None else feedback("cost", cost)
 
 
-def not_negative(what: str, value: Any) -> float:
+def not_negative(name: str, value: Any) -> float:
     """An overhead or a lease: 0 or more."""
-    good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not good or not 0.0 <= float(value) <= LARGEST:
-        raise BadParameter(f"{what} = {value!r}; it must be a number, 0 or more")
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= float(value) <= LARGEST:
+        raise BadParameter(f"{name} = {value!r}; it must be a number, 0 or more")
     return float(value) + 0.0

@@ -190,7 +190,7 @@ async def cancel(call: Call) -> schemas.Taken:
 
 async def load(call: Call) -> schemas.Taken:
     rows = [checked(index, row) for index, row in enumerate(call.body.rows)]
-    return schemas.Taken(await call.do(Request(partial(take_in, rows=rows))))
+    return schemas.Taken(await call.do(Request(partial(take_in, records=rows))))
 
 
 def checked(index: int, row: schemas.Past) -> Recorded:

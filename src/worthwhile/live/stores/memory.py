@@ -8,22 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from worthwhile.errors import StoreError
-from worthwhile.live.stores.base import (
-    OWN,
-    Answer,
-    Header,
-    LogRow,
-    NameRow,
-    Snapshot,
-    TaskRow,
-    TokenRow,
-    Transaction,
-    ended,
-)
+from worthwhile.live.stores.base import OWN, Answer, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow, Transaction
 from worthwhile.live.stores.forking import Forkable
 
 
-class Kept:
+class Rows:
     """One scheduler's rows."""
 
     def __init__(self, id: int, seed_key: int, settings: str) -> None:
@@ -44,8 +33,8 @@ class MemoryStore(Forkable):
     def __init__(self) -> None:
         super().__init__()
         self.gone = ""  # why it cannot be used any more
-        self.by_name: dict[str, Kept] = {}
-        self.by_id: list[Kept] = []
+        self.by_name: dict[str, Rows] = {}
+        self.by_id: list[Rows] = []
         self.kept_tokens: dict[str, TokenRow] = {}
         self.undo: list[tuple[Any, ...]] = []  # functions and what they are to be called with
 
@@ -84,7 +73,7 @@ class MemoryStore(Forkable):
         if name not in self.by_name:
             count = len(self.by_id)
             self.undo += [(self.by_name.pop, name, None), (self.by_id.__delitem__, slice(count, None))]
-            self.by_name[name] = Kept(count, seed_key, settings)
+            self.by_name[name] = Rows(count, seed_key, settings)
             self.by_id.append(self.by_name[name])
 
     def open(self, name: str) -> Header | None:
@@ -108,16 +97,16 @@ class MemoryStore(Forkable):
         return self.by_id[id].names[after:]
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
-        running, found = self.by_id[id].running, []
+        by_kind, rows = self.by_id[id].running, []
         for kind in kinds:
-            for row in running[kind].values():
+            for row in by_kind[kind].values():
                 if row.lease_end > now:
-                    found.append(row)
-        return counted(found) if found else []
+                    rows.append(row)
+        return counted(rows) if rows else []
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
-        running = self.by_id[id].running.values()
-        return counted([row for rows in running for row in rows.values() if row.lease_end <= now])
+        by_kind = self.by_id[id].running.values()
+        return counted([row for rows in by_kind for row in rows.values() if row.lease_end <= now])
 
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         tasks = self.by_id[id].tasks
@@ -149,24 +138,25 @@ class MemoryStore(Forkable):
         reports: Sequence[LogRow],
     ) -> None:
         kept = self.by_id[id]
-        rows, running = kept.tasks, kept.running
+        stored, running = kept.tasks, kept.running
         before: list[TaskRow] = []
+        # first of all, and filled as it goes: Ctrl-C may come anywhere below
         self.undo.append((take_back, kept, len(kept.names), len(kept.log), tasks, before, reports))
         if names:
             kept.names += names
             kept.header.names = len(kept.names)
         for row in tasks:
             task = row.task
-            rows[task] = row
+            stored[task] = row
             if row.key is not None:
                 kept.keys[row.key] = task
-            if not ended(row):
+            if not row.ended():
                 running[row.kind][task] = row
         for row in changed:
             task = row.task
-            before.append(rows[task])
-            rows[task] = row
-            if ended(row):
+            before.append(stored[task])
+            stored[task] = row
+            if row.ended():
                 running[row.kind].pop(task, None)
         for entry in reports:
             kept.log.append(entry)
@@ -196,12 +186,12 @@ class MemoryStore(Forkable):
 
 def counted(rows: list[TaskRow]) -> list[tuple[int, int, int]]:
     """Tasks by kind and option."""
-    found = Counter((row.kind, row.option) for row in rows)
-    return [(*where, count) for where, count in sorted(found.items())]
+    counts = Counter((row.kind, row.option) for row in rows)
+    return [(kind, option, count) for (kind, option), count in sorted(counts.items())]
 
 
 def take_back(
-    kept: Kept, names: int, log: int, tasks: Sequence[TaskRow], before: Sequence[TaskRow], reports: Sequence[LogRow]
+    kept: Rows, names: int, log: int, tasks: Sequence[TaskRow], before: Sequence[TaskRow], reports: Sequence[LogRow]
 ) -> None:
     """Undo `add`."""
     del kept.names[names:], kept.log[log:]
@@ -212,9 +202,9 @@ def take_back(
         kept.running.get(row.kind, {}).pop(row.task, None)
     for row in before:
         kept.tasks[row.task] = row
-        if not ended(row):
+        if not row.ended():
             kept.running[row.kind][row.task] = row
     for entry in reports:
-        seen = kept.observed.get(entry.task, [])
-        if entry in seen:
-            seen.remove(entry)
+        observations = kept.observed.get(entry.task, [])
+        if entry in observations:
+            observations.remove(entry)
