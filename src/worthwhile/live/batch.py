@@ -8,17 +8,7 @@ from itertools import repeat
 from math import isfinite
 from typing import Any
 
-from worthwhile.errors import (
-    AlreadyCancelled,
-    AlreadyReported,
-    BadFeedback,
-    BadTask,
-    BrokenRule,
-    Error,
-    StoreError,
-    UnknownTask,
-)
-from worthwhile.live.fold import Fold
+from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadTask, Error, StoreError, UnknownTask
 from worthwhile.live.group_commit import Request
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import Settings
@@ -130,11 +120,11 @@ class Batch:
             option, reward, cost = fold.engine.choose(offer, running, task)
             reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
         except Exception as error:
-            raise broken(fold, f"raised {type(error).__name__}: {error}; {FINDS_OUT}") from error
+            raise fold.broken(f"raised {type(error).__name__}: {error}; {FINDS_OUT}") from error
         if option not in offer.numbers:
-            raise broken(fold, "chose an option that is not on offer")
+            raise fold.broken("chose an option that is not on offer")
         if not isfinite(reward + cost):
-            raise broken(fold, f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
+            raise fold.broken(f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
         option = int(option)
         row = TaskRow.running(
             task=task, kind=offer.kind, option=option, options=offer.text, pending=pending, reward_estimate=reward,
@@ -325,8 +315,3 @@ class Batch:
         self.tx.change(self.replica.id, settings.text())
         self.replica.settings = settings
         self.replica.offers.clear()
-
-
-def broken(fold: Fold, how: str) -> BrokenRule:
-    """A policy that does what no policy should."""
-    return BrokenRule(f"{type(fold.policy).__name__} {how}")

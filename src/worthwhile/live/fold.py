@@ -9,6 +9,7 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from worthwhile import state as states
+from worthwhile.errors import BrokenRule
 from worthwhile.live.engines import engine_of
 from worthwhile.live.stores.base import OWN, LogRow, Snapshot
 from worthwhile.live.totals import Folded, new_totals
@@ -63,8 +64,9 @@ class Fold:
             self.put(states.grow(self, self.state, *self.size))
 
     def room_for(self, kinds: int, options: int) -> Size:
-        """How large the state will be."""
-        return Size(doubled(self.size.kinds, kinds), doubled(self.size.options, options))
+        """How large the state will be: powers of two, never smaller than it is."""
+        kinds, options = (1 << (count - 1).bit_length() for count in (kinds, options))
+        return Size(max(self.size.kinds, kinds), max(self.size.options, options))
 
     def take(self, rows: Iterable[LogRow]) -> None:
         """Learn from the next entries of the log; what cannot be learned from is set aside."""
@@ -103,6 +105,10 @@ class Fold:
         if len(self.set_aside) < MOST_NAMED:
             self.set_aside.append(SetAside(number, why))
 
+    def broken(self, how: str) -> BrokenRule:
+        """The policy does what no policy should."""
+        return BrokenRule(f"{type(self.policy).__name__} {how}")
+
     def snapshot(self) -> Snapshot:
         """Everything, to be stored."""
         bad = json.dumps([self.bad, self.set_aside])
@@ -128,12 +134,6 @@ class Fold:
         size = max(self.size.kinds, other.size.kinds), max(self.size.options, other.size.options)
         mine, others = (states.grow(fold, fold.state, *size) for fold in (self, other))
         return states.same(mine, others) and self.set_aside == other.set_aside
-
-
-def doubled(room: int, needed: int) -> int:
-    while room < needed:
-        room *= 2
-    return room
 
 
 def fault(row: LogRow, kinds: int, options: int) -> str:

@@ -19,16 +19,9 @@ from worthwhile.tables import as_table, read_columns, replace_file
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 TYPES = {
-    "number": "int64",
-    "task_type": "string",
-    "item_id": "string",
-    "option": "string",
-    "reward": "float64",
-    "cost": "float64",
-    "overhead": "float64",
-    "observed": "bool",
-    "option_json": "string",
-}
+    "number": "int64", "task_type": "string", "item_id": "string", "option": "string", "reward": "float64",
+    "cost": "float64", "overhead": "float64", "observed": "bool", "option_json": "string",
+}  # fmt: skip
 Line = dict[str, Any]
 
 
@@ -48,15 +41,9 @@ def recorded(
     key: str, kind: str, option: Any, reward: float, cost: float, overhead: float = 0.0, observed: bool = False
 ) -> Recorded:
     """A row of history, checked."""
-    return Recorded(
-        option=option_text(option),
-        kind=check_text("kind", kind),
-        key=check_text("key", key),
-        reward=feedback("reward", reward),
-        cost=feedback("cost", cost),
-        overhead=not_negative("overhead", overhead),
-        observed=observed,
-    )
+    option, kind, key = option_text(option), check_text("kind", kind), check_text("key", key)
+    reward, cost = feedback("reward", reward), feedback("cost", cost)
+    return Recorded(key, kind, option, reward, cost, not_negative("overhead", overhead), observed)
 
 
 def line_of(entry: LogRow, replica: Replica) -> Line:

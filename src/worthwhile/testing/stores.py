@@ -9,12 +9,11 @@ from dataclasses import astuple
 from functools import partial
 from typing import Any
 
-from worthwhile.errors import BrokenRule
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import OWN, Header, LogRow, NameRow, Snapshot, Store, TaskRow, TokenRow, Transaction
 from worthwhile.testing.rules import ALONE, ASKED, KEPT, ONCE, RUNNING, UNDONE, broken
 
-NAME = 'it\'s a "check"; ü'
+NAME, SETTINGS = 'it\'s a "check"; ü', '{"ü": 1}'
 NAMES = [NameRow(1, "policy", 1, "{}"), NameRow(2, "kind", 0, "ü; drop table names"), NameRow(3, "option", 0, "null")]
 ROW = TaskRow(1, 0, 2, "0,2", "0,1", 0.1, 1 / 3, None, 0, 1, None, 1.5, 2e9, 0.25)
 TASKS = [
@@ -39,20 +38,33 @@ def check_store(store: str | Callable[[], Store]) -> None:
 
     >>> check_store("memory://")
     """
-    again: Callable[[], Store] = partial(open_store, store) if isinstance(store, str) else store
-    first = again()
+    reopen: Callable[[], Store] = partial(open_store, store) if isinstance(store, str) else store
+    first = reopen()
     if store == "memory://":
-        again = partial(itself, first)
-    check_creating(first)
-    check_keeping(first)
-    other = again()
-    check_rows(other)
-    check_undoing(first)
-    check_running(first)
-    check_tokens(first, other)
-    check_turns(first, again)
-    for each in (other, first):
-        each.close()
+        reopen = partial(itself, first)
+    other = reopen()
+    id = first.transact(partial(check_creating, first))
+    first.transact(lambda tx: tx.change(id, SETTINGS))
+    for opened, check in (
+        (first, check_settings),
+        (first, add_rows),
+        (first, add_more_rows),
+        (other, check_rows),
+        (first, fail),
+        (first, check_undone),
+        (first, check_running),
+        (first, add_tokens),
+        (other, check_tokens),
+    ):
+        with suppress(OnPurpose):
+            opened.transact(partial(check, opened))
+    check_numbers(first, reopen)
+    for opened in (other, first):
+        opened.close()
+
+
+class OnPurpose(Exception):
+    """In the middle of a transaction."""
 
 
 def itself(store: Store) -> Store:
@@ -71,154 +83,133 @@ def expect(store: Any, rule: str, found: Any, wanted: Any) -> None:
         raise broken(store, rule, f"{found!r} instead of {wanted!r}")
 
 
-def check_creating(store: Store) -> None:
-    """A scheduler is made once; its settings have a generation."""
-
-    def create(tx: Transaction) -> int:
-        expect(store, ASKED, (tx.schedulers(), tx.open(NAME)), ([], None))
-        for key in (0xFFFFFFFF, 1):
-            tx.create(NAME, key, "{}")
-        tx.create("other", 2, "{}")
-        header = header_of(store, tx)
-        expect(store, ONCE, astuple(header)[1:6], (0xFFFFFFFF, 0, 0, 0, 0))
-        if not isinstance(header.now, float) or header.now < 1.7e9:
-            raise broken(store, ONCE, f"now = {header.now!r} is not the time in seconds since 1970")
-        return header.id
-
-    def look(tx: Transaction) -> None:
-        header = header_of(store, tx)
-        expect(store, ONCE, (header.generation, tx.settings(header.id)), (1, '{"ü": 1}'))
-        expect(store, ASKED, tx.schedulers(), sorted([NAME, "other"]))
-
-    id = store.transact(create)
-    store.transact(lambda tx: tx.change(id, '{"ü": 1}'))
-    store.transact(look)
+def check_creating(store: Store, tx: Transaction) -> int:
+    """A scheduler is made once, by whoever comes first; its id."""
+    expect(store, ASKED, (tx.schedulers(), tx.open(NAME)), ([], None))
+    for seed_key in (0xFFFFFFFF, 1):
+        tx.create(NAME, seed_key, "{}")
+    tx.create("other", 2, "{}")
+    header = header_of(store, tx)
+    expect(store, ONCE, astuple(header)[1:6], (0xFFFFFFFF, 0, 0, 0, 0))
+    if not isinstance(header.now, float) or header.now < 1.7e9:
+        raise broken(store, ONCE, f"now = {header.now!r} is not the time in seconds since 1970")
+    return header.id
 
 
-def check_keeping(store: Store) -> None:
-    """Rows are written and counted."""
-
-    def add(tx: Transaction) -> None:
-        tx.add(header_of(store, tx).id, NAMES, TASKS, [], [])
-
-    def add_more(tx: Transaction) -> None:
-        id = header_of(store, tx).id
-        tx.add(id, [], [], CHANGED, LOG)
-        tx.save(id, SNAPSHOT._replace(number=1))
-        tx.save(id, SNAPSHOT)
-        expect(store, ONCE, astuple(header_of(store, tx))[3:6], (3, 5, 2))
-        expect(store, ONCE, astuple(header_of(store, tx, "other"))[3:6], (0, 0, 0))
-
-    store.transact(add)
-    store.transact(add_more)
+def check_settings(store: Store, tx: Transaction) -> None:
+    """They were changed once."""
+    header = header_of(store, tx)
+    expect(store, ONCE, (header.generation, tx.settings(header.id)), (1, SETTINGS))
+    expect(store, ASKED, tx.schedulers(), sorted([NAME, "other"]))
 
 
-def check_rows(store: Store) -> None:
+def add_rows(store: Store, tx: Transaction) -> None:
+    tx.add(header_of(store, tx).id, NAMES, TASKS, [], [])
+
+
+def add_more_rows(store: Store, tx: Transaction) -> None:
+    """Rows are counted, each scheduler's apart."""
+    id = header_of(store, tx).id
+    tx.add(id, [], [], CHANGED, LOG)
+    tx.save(id, SNAPSHOT._replace(number=1))
+    tx.save(id, SNAPSHOT)
+    expect(store, ONCE, astuple(header_of(store, tx))[3:6], (3, 5, 2))
+    expect(store, ONCE, astuple(header_of(store, tx, "other"))[3:6], (0, 0, 0))
+
+
+def check_rows(store: Store, tx: Transaction) -> None:
     """Whoever opens the store finds what was committed."""
-
-    def look(tx: Transaction) -> None:
-        header = header_of(store, tx)
-        id, other = header.id, header_of(store, tx, "other").id
-        tasks = [*TASKS[:3], *CHANGED]
-        expect(store, KEPT, astuple(header)[1:6], (0xFFFFFFFF, 1, 3, 5, 2))
-        expect(store, KEPT, (tx.names(id, 0), tx.names(id, 2), tx.names(other, 0)), (NAMES, NAMES[2:], []))
-        expect(store, KEPT, sorted(tx.tasks(id, [1, 2, 3, 4, 5])), sorted(tasks))
-        expect(store, ASKED, (tx.tasks(id, [2, 77]), tx.tasks(other, [1])), ([TASKS[1]], []))
-        expect(store, ASKED, sorted(tx.keyed(id, ["first", "it's", "none"])), [TASKS[0], TASKS[2]])
-        expect(store, ASKED, (tx.latest(id, 2), tx.latest(other, 2)), (CHANGED[::-1], []))
-        expect(store, KEPT, tx.reports(id, 0, 9), LOG)
-        expect(store, ASKED, (tx.reports(id, 0, 1), tx.reports(id, 1, 9), tx.reports(id, 2, 9)), (LOG[:1], LOG[1:], []))
-        expect(store, ASKED, (tx.observations(id, [1, 4]), tx.observations(id, [4])), (LOG[1:], []))
-        expect(store, KEPT, (tx.snapshot(id), tx.snapshot(other)), (SNAPSHOT, None))
-
-    store.transact(look)
+    header = header_of(store, tx)
+    id, other = header.id, header_of(store, tx, "other").id
+    tasks = [*TASKS[:3], *CHANGED]
+    expect(store, KEPT, astuple(header)[1:6], (0xFFFFFFFF, 1, 3, 5, 2))
+    expect(store, KEPT, (tx.names(id, 0), tx.names(id, 2), tx.names(other, 0)), (NAMES, NAMES[2:], []))
+    expect(store, KEPT, sorted(tx.tasks(id, [1, 2, 3, 4, 5])), sorted(tasks))
+    expect(store, ASKED, (tx.tasks(id, [2, 77]), tx.tasks(other, [1])), ([TASKS[1]], []))
+    expect(store, ASKED, sorted(tx.keyed(id, ["first", "it's", "none"])), [TASKS[0], TASKS[2]])
+    expect(store, ASKED, (tx.latest(id, 2), tx.latest(other, 2)), (CHANGED[::-1], []))
+    expect(store, KEPT, tx.reports(id, 0, 9), LOG)
+    expect(store, ASKED, (tx.reports(id, 0, 1), tx.reports(id, 1, 9), tx.reports(id, 2, 9)), (LOG[:1], LOG[1:], []))
+    expect(store, ASKED, (tx.observations(id, [1, 4]), tx.observations(id, [4])), (LOG[1:], []))
+    expect(store, KEPT, (tx.snapshot(id), tx.snapshot(other)), (SNAPSHOT, None))
 
 
-def check_undoing(store: Store) -> None:
-    """A failure in the middle, and everything is as before."""
-
-    def fail(tx: Transaction) -> None:
-        id = header_of(store, tx).id
-        tx.create("third", 1, "{}")
-        tx.change(id, "other settings")
-        late = [TASKS[0]._replace(reward=1.0, cost=1.0, report=3)]
-        entry = LOG[0]._replace(number=3, task=1)
-        tx.add(id, [NameRow(4, "kind", 1, "x")], [ROW._replace(task=6, key="k")], late, [entry])
-        tx.save(id, SNAPSHOT._replace(number=3))
-        raise BrokenRule("on purpose")
-
-    def look(tx: Transaction) -> None:
-        header = header_of(store, tx)
-        id = header.id
-        found = astuple(header)[2:6], tx.schedulers(), tx.settings(id), tx.snapshot(id), tx.tasks(id, [1, 6])
-        wanted = (1, 3, 5, 2), sorted([NAME, "other"]), '{"ü": 1}', SNAPSHOT, [TASKS[0]]
-        expect(store, UNDONE, found, wanted)
-        expect(store, UNDONE, (tx.keyed(id, ["k"]), tx.names(id, 3), tx.reports(id, 2, 9)), ([], [], []))
-
-    with suppress(BrokenRule):
-        store.transact(fail)
-    store.transact(look)
+def fail(store: Store, tx: Transaction) -> None:
+    """Write something of everything, and raise."""
+    id = header_of(store, tx).id
+    tx.create("third", 1, "{}")
+    tx.change(id, "other settings")
+    late = [TASKS[0]._replace(reward=1.0, cost=1.0, report=3)]
+    entry = LOG[0]._replace(number=3, task=1)
+    tx.add(id, [NameRow(4, "kind", 1, "x")], [ROW._replace(task=6, key="k")], late, [entry])
+    tx.save(id, SNAPSHOT._replace(number=3))
+    raise OnPurpose
 
 
-def check_running(store: Store) -> None:
+def check_undone(store: Store, tx: Transaction) -> None:
+    """Everything is as before."""
+    header = header_of(store, tx)
+    id = header.id
+    found = astuple(header)[2:6], tx.schedulers(), tx.settings(id), tx.snapshot(id), tx.tasks(id, [1, 6])
+    expect(store, UNDONE, found, ((1, 3, 5, 2), sorted([NAME, "other"]), SETTINGS, SNAPSHOT, [TASKS[0]]))
+    expect(store, UNDONE, (tx.keyed(id, ["k"]), tx.names(id, 3), tx.reports(id, 2, 9)), ([], [], []))
+
+
+def check_running(store: Store, tx: Transaction) -> None:
     """Tasks 1 to 3 run, task 3 until its lease ends."""
-
-    def look(tx: Transaction) -> None:
-        id = header_of(store, tx).id
-        expect(store, RUNNING, sorted(tx.running(id, [0, 1, 7], 9e8)), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
-        expect(store, RUNNING, sorted(tx.running(id, [0], 1.5e9)), [(0, 2, 1)])
-        expect(store, RUNNING, tx.running(id, [0, 1], 3e9), [])
-        expect(store, RUNNING, (tx.expired(id, 9e8), tx.expired(id, 1.5e9)), ([], [(0, 0, 1)]))
-        expect(store, RUNNING, tx.expired(id, 3e9), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
-
-    store.transact(look)
+    id = header_of(store, tx).id
+    expect(store, RUNNING, sorted(tx.running(id, [0, 1, 7], 9e8)), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
+    expect(store, RUNNING, sorted(tx.running(id, [0], 1.5e9)), [(0, 2, 1)])
+    expect(store, RUNNING, tx.running(id, [0, 1], 3e9), [])
+    expect(store, RUNNING, (tx.expired(id, 9e8), tx.expired(id, 1.5e9)), ([], [(0, 0, 1)]))
+    expect(store, RUNNING, tx.expired(id, 3e9), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
 
 
-def check_tokens(store: Store, other: Store) -> None:
-    """Tokens are kept, and revoked once."""
-
-    def add(tx: Transaction) -> None:
-        expect(store, ASKED, tx.tokens(), [])
-        for token in TOKENS:
-            tx.add_token(token)
-        for now in (7.5, 8.5):
-            tx.revoke_token("other", now)
-
-    store.transact(add)
-    found = other.transact(lambda tx: tx.tokens())
-    expect(store, KEPT, found, [TOKENS[0], TOKENS[1]._replace(revoked=7.5)])
+def add_tokens(store: Store, tx: Transaction) -> None:
+    """One of them is revoked, twice."""
+    expect(store, ASKED, tx.tokens(), [])
+    for token in TOKENS:
+        tx.add_token(token)
+    for now in (7.5, 8.5):
+        tx.revoke_token("other", now)
 
 
-def check_turns(store: Store, again: Callable[[], Store]) -> None:
+def check_tokens(store: Store, tx: Transaction) -> None:
+    expect(store, KEPT, tx.tokens(), [TOKENS[0], TOKENS[1]._replace(revoked=7.5)])
+
+
+def check_numbers(store: Store, reopen: Callable[[], Store]) -> None:
     """Numbers given out by several openers at once: each once, none missing."""
-    reasons: list[BaseException] = []
-
-    def add(tx: Transaction) -> None:
-        header = header_of(store, tx, "other")
-        number = header.reports + 1
-        tx.add(header.id, [], [], [], [LOG[0]._replace(number=number, task=number)])
-
-    def look(tx: Transaction) -> None:
-        header = header_of(store, tx, "other")
-        numbers = [row.number for row in tx.reports(header.id, 0, 1000)]
-        expect(store, ALONE, (header.reports, numbers), (THREADS * TURNS, list(range(1, THREADS * TURNS + 1))))
+    errors: list[BaseException] = []
 
     def work(mine: Store) -> None:
         try:
             for _ in range(TURNS):
-                mine.transact(add)
-        except BaseException as reason:
-            reasons.append(reason)
+                mine.transact(partial(add_entry, mine))
+        except BaseException as error:
+            errors.append(error)
 
-    stores = [again() for _ in range(THREADS)]
-    threads = [threading.Thread(target=work, args=(each,)) for each in stores]
+    stores = [reopen() for _ in range(THREADS)]
+    threads = [threading.Thread(target=work, args=(opened,)) for opened in stores]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if reasons:
-        raise broken(store, ALONE, f"{type(reasons[0]).__name__}: {reasons[0]}") from reasons[0]
-    store.transact(look)
-    for each in stores:
-        if each is not store:
-            each.close()
+    if errors:
+        raise broken(store, ALONE, f"{type(errors[0]).__name__}: {errors[0]}") from errors[0]
+    store.transact(partial(check_entries, store))
+    for opened in stores:
+        if opened is not store:
+            opened.close()
+
+
+def add_entry(store: Store, tx: Transaction) -> None:
+    header = header_of(store, tx, "other")
+    number = header.reports + 1
+    tx.add(header.id, [], [], [], [LOG[0]._replace(number=number, task=number)])
+
+
+def check_entries(store: Store, tx: Transaction) -> None:
+    header, count = header_of(store, tx, "other"), THREADS * TURNS
+    numbers = [row.number for row in tx.reports(header.id, 0, 1000)]
+    expect(store, ALONE, (header.reports, numbers), (count, list(range(1, count + 1))))

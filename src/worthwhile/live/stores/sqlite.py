@@ -79,7 +79,8 @@ class SqliteStore(SqlTransaction, Forkable):
         with self.in_use, explained(self.path):
             if self.connection is None:
                 self.connect()
-            self.roll_back()  # what Ctrl-C may have left
+            if self.open_connection.in_transaction:  # what Ctrl-C may have left
+                self.run("rollback")
             try:
                 self.run("begin immediate")
                 if self.version != self.open_connection.data_version():  # somebody else has written
@@ -94,10 +95,6 @@ class SqliteStore(SqlTransaction, Forkable):
                     self.connection.execute("rollback")
                 self.own.clear()
                 raise
-
-    def roll_back(self) -> None:
-        if self.connection is not None and self.connection.in_transaction:
-            self.run("rollback")
 
     @property
     def open_connection(self) -> apsw.Connection:
