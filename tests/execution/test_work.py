@@ -361,15 +361,15 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         bad = outcome(task.id, 1.0, 1.0, {other: (1.0, 1.0), 99: (1.0, 1.0)})
         good = outcome(task.id, 1.0, 1.0, {other: (0.5, 1.0)})
         scheduler._transactor.ask_all([bad])
-        assert isinstance(bad.reason, BadFeedback)
+        assert isinstance(bad.error, BadFeedback)
         assert scheduler.summary().reports == 0
         scheduler._transactor.ask_all([good])
-        assert good.reason is None
+        assert good.error is None
         scheduler._transactor.ask_all([good])  # again changes nothing
-        assert good.reason is None
+        assert good.error is None
         third = outcome(task.id, 1.0, 1.0, {other: (0.7, 1.0)})
         scheduler._transactor.ask_all([third])
-        assert isinstance(third.reason, AlreadyReported)
+        assert isinstance(third.error, AlreadyReported)
         assert sum(option.observed for kind in scheduler.summary().kinds for option in kind.options) == 1
 
 

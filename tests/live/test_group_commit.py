@@ -47,7 +47,7 @@ class Slow:
         self.begun.set()
         assert self.go.wait(NET)
         for request in batch:
-            request.answer, request.reason = request.task, None
+            request.answer, request.error = request.task, None
 
 
 class Crowd:
@@ -241,7 +241,7 @@ def test_who_is_interrupted_while_somebody_works_on_it_waits_for_that(signalled:
     signalled(it_is_worked_on)
     with pytest.raises(KeyboardInterrupt):
         slow.group_commit.ask(request)
-    assert (request.answer, request.reason) == (99, None)
+    assert (request.answer, request.error) == (99, None)
     assert crowd.all_answered() == [0, 1, 2]
     assert not slow.group_commit.leading
 
@@ -289,7 +289,7 @@ class Working(GroupCommit):
     def commit(self, requests):
         time.sleep(0.0002)
         for request in requests:
-            request.answer, request.reason = request.task, None
+            request.answer, request.error = request.task, None
 
 def ask(place):
     while not stop:
@@ -408,7 +408,7 @@ def test_two_interrupts_anywhere_leave_the_lead_to_others(others: int, monkeypat
 
 def at_once(batch: Sequence[Request]) -> None:
     for request in batch:
-        request.answer, request.reason = request.task, None
+        request.answer, request.error = request.task, None
 
 
 class Late(dict[str, Token]):

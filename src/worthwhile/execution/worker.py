@@ -167,16 +167,16 @@ class Worker:
 
     def close(self, running: RunningTask, result: Finished, request: Request) -> None:
         """A report that was stored, or one that cannot be."""
-        if isinstance(request.reason, BadFeedback):  # an observation of something that was not on offer
-            running.outcome = Failure(f"BadFeedback: {request.reason}", result.cost)  # reported in the next round
+        if isinstance(request.error, BadFeedback):  # an observation of something that was not on offer
+            running.outcome = Failure(f"BadFeedback: {request.error}", result.cost)  # reported in the next round
             return
         del self.running.tasks[running]
-        if isinstance(request.reason, AlreadyReported | AlreadyCancelled):
+        if isinstance(request.error, AlreadyReported | AlreadyCancelled):
             self.done.dropped += 1
-            log.warning("%s; what came of it here is dropped", request.reason)
+            log.warning("%s; what came of it here is dropped", request.error)
             return
-        if request.reason is not None:
-            raise request.reason
+        if request.error is not None:
+            raise request.error
         self.done.reported += 1
         self.done.failed += result.failure is not None
         self.done.reward += result.reward
@@ -186,8 +186,8 @@ class Worker:
 
     def start(self, arrival: Arrival, request: Request) -> None:
         """Submit a decided task, unless it was reported before."""
-        if request.reason is not None:
-            error = request.reason
+        if request.error is not None:
+            error = request.error
             self.stream.end(error if isinstance(error, Exception) else RuntimeError(str(error)))
             return
         task: Task = request.answer

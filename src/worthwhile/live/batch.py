@@ -47,11 +47,11 @@ class Batch:
         """Answer every request, then write what has changed."""
         for request in self.requests:
             try:
-                request.answer, request.reason = request.action(self), None
+                request.answer, request.error = request.action(self), None
             except StoreError:
                 raise
             except Error as error:
-                request.reason = error
+                request.error = error
         replica, new, entries = self.replica, self.new, self.entries
         if new or entries or self.changed or replica.added:
             changed = [*self.changed.values()] if self.changed else []

@@ -43,7 +43,7 @@ class Request:
     """Something asked of the scheduler, and later its answer or the error why there is none."""
 
     answer: Any = None
-    reason: BaseException | None = UNKNOWN
+    error: BaseException | None = UNKNOWN
     task: int | None = None
     key: str | None = None
     kind: str | None = None
@@ -97,8 +97,8 @@ class GroupCommit(ABC):
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
         self.ask_all([request])
-        if request.reason is not None:
-            raise request.reason
+        if request.error is not None:
+            raise request.error
         return request.answer
 
     def ask_all(self, requests: Sequence[Request]) -> None:

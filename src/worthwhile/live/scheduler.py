@@ -152,5 +152,5 @@ class Scheduler:
     def __enter__(self) -> Scheduler:
         return self
 
-    def __exit__(self, *reason: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

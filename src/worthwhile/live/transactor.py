@@ -102,7 +102,7 @@ class Transactor(GroupCommit):
         except BaseException as error:
             self.replica = None
             for request in requests:
-                request.reason = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")
+                request.error = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")
             if not isinstance(error, Exception):
                 raise
 

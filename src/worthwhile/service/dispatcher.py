@@ -237,8 +237,8 @@ class Dispatchers:
     async def do(self, dispatcher: Dispatcher, request: Request) -> Any:
         """One request; its answer, or its error raised."""
         await dispatcher.ask([request], self.patience)
-        if request.reason is not None:
-            raise request.reason
+        if request.error is not None:
+            raise request.error
         return request.answer
 
     def names(self) -> list[str]:

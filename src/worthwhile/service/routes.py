@@ -127,10 +127,10 @@ async def ask_each(
     sound = [request for request in requests if isinstance(request, Request)]
     await dispatcher.ask(sound, call.service.dispatchers.patience)
     for request in sound:
-        everyones = not isinstance(request.reason, Error) or status_of(request.reason) == 503
-        if request.reason is not None and everyones:
-            raise request.reason
-    return [request if isinstance(request, Error) else request.reason or request.answer for request in requests]
+        everyones = not isinstance(request.error, Error) or status_of(request.error) == 503
+        if request.error is not None and everyones:
+            raise request.error
+    return [request if isinstance(request, Error) else request.error or request.answer for request in requests]
 
 
 async def latest(call: Call) -> list[TaskLine]:

@@ -22,14 +22,14 @@ def open_store(url: str | None = None, create: bool = True) -> Store:
         return MemoryStore()
     if not isinstance(url, str):
         raise BadParameter(f"store {url!r}; {FORMS}")
-    scheme, found, rest = url.partition("://")
-    if found and scheme in ("postgresql", "postgres"):
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme in ("postgresql", "postgres"):
         from worthwhile.live.stores.postgres import PostgresStore
 
         return PostgresStore(url)
-    if found and scheme != "sqlite":
+    if separator and scheme != "sqlite":
         raise BadParameter(f"store {url!r}: no store called {scheme!r}; {FORMS}")
-    path, _, settings = (rest.removeprefix("/") if found else url).partition("?" if found else "\0")
+    path, _, settings = (rest.removeprefix("/") if separator else url).partition("?" if separator else "\0")
     from worthwhile.live.stores.sqlite import SYNCHRONOUS, SqliteStore
 
     given = parse_qs(settings, keep_blank_values=True)

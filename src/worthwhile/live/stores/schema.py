@@ -136,5 +136,5 @@ def prepare(version: int | None, run: Callable[[str], Any], words: dict[str, str
 
 def without_password(url: str) -> str:
     """A store's address, fit to be shown."""
-    before, found, after = url.rpartition("@")
-    return f"{before.split('://')[0]}://…@{after}" if found else url
+    before, separator, after = url.rpartition("@")
+    return f"{before.split('://')[0]}://…@{after}" if separator else url
