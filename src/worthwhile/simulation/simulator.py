@@ -94,13 +94,12 @@ def simulate(
     late, stages = delay_of(delay), stages_of(environment, tasks)
     chosen = policies_of(policies, known(environment.problem, tasks, stages[0].best))
     sweep = Sweep(environment, list(chosen.values()), tasks, engine, marks_of(marks, tasks), late, seed)
-    bar = Progress(tasks * runs * len(chosen), progress)
-    job = Job(sweep, stages, bar)
+    job = Job(sweep, stages, Progress(tasks * runs * len(chosen), progress))
     if executor is None:
         job.compile(progress)
         finished, interrupted = run_all(job, runs, threads or os.cpu_count() or 1)
     else:
-        finished, interrupted = run_elsewhere(sweep, runs, executor, bar)
+        finished, interrupted = run_elsewhere(sweep, runs, executor, job.progress)
     numbers = np.array(sorted(finished), dtype=np.int64)
     shape = len(numbers), len(chosen), len(sweep.marks), len(TOTALS) + 1
     curves = np.array([finished[number] for number in numbers.tolist()]).reshape(shape)
