@@ -461,6 +461,28 @@ def test_a_full_stack_leaves_the_lead_to_others() -> None:
     assert group_commit.ask(Request(print, 2)) == 2
 
 
+@pytest.mark.parametrize("followers", [0, 2])
+def test_a_call_that_forks_goes_on_in_the_child(followers: int) -> None:
+    """There its followers, threads of the parent, are gone; nobody waits for them."""
+
+    def forking(batch: Sequence[Request]) -> None:
+        group_commit.begin_anew()
+        at_once(batch)
+
+    group_commit, answers = Working(forking), []
+    group_commit.queue.extend(Follower([Request(print, number)], (number,)) for number in range(1, 1 + followers))
+
+    def ask() -> None:
+        answers.append(group_commit.ask(Request(print, 8)))
+        group_commit.work = at_once
+        answers.append(group_commit.ask(Request(print, 9)))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(NET)
+    assert (answers, group_commit.leading) == ([8, 9], {})
+
+
 class Leaving(deque[Follower]):
     """A queue that everybody else leaves as soon as one has been taken out."""
 

@@ -88,7 +88,7 @@ class GroupCommit(ABC):
         """Answer a batch of requests in one transaction; called by one thread at a time."""
 
     def begin_anew(self) -> None:
-        """Nobody leads, nobody is queued."""
+        """Nobody leads, nobody is queued: at first, and in a forked child, whose other threads are gone."""
         self.queue: deque[Follower] = deque()
         # A dict, because `setdefault` is one C call: it takes the lead and says whether it has, in a step that no
         # interrupt divides. After a lock's acquire, an interrupt may come before anyone has noted who holds it.
@@ -143,7 +143,8 @@ class GroupCommit(ABC):
                     followers.append(self.queue.popleft())
             self.commit([*requests, *(request for follower in followers for request in follower.requests)])
         finally:
-            self.wake_in_turn(followers)
+            if self.leading.get("leader") is token:  # not in a child that a policy has forked: no followers are there
+                self.wake_in_turn(followers)
 
     def wake_in_turn(self, followers: Sequence[Follower]) -> None:
         """Each follower wakes the next one, and the last hands over; the main thread goes its own way.
@@ -170,7 +171,7 @@ class GroupCommit(ABC):
                 self.leading["leader"] = follower.token
                 follower.wakeups.put(None)
                 return
-        del self.leading["leader"]
+        self.leading.pop("leader", None)  # there is none in such a child
         if self.queue:
             self.wake_all()
 
