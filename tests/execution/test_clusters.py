@@ -32,6 +32,7 @@ def test_a_cluster_that_loses_a_worker_does_every_task_and_reports_it_once(
             seen.append(finished)
             if len(seen) == 10:
                 os.kill(victim, signal.SIGKILL)
+                Path(f"{file}.go").touch()
 
         victim = executor.submit(os.getpid).result()
         done = work(scheduler, work_tasks.stream(file, 60), work_tasks.written_down, executor=executor, after=after)

@@ -47,8 +47,10 @@ def dask_executor(address: str | None, slots: int | None) -> Iterator[Executor]:
     with ExitStack() as stack:
         cluster: Any = address
         if address is None:
-            workers = {"n_workers": slots or os.cpu_count() or 1, "threads_per_worker": 1}
-            cluster = stack.enter_context(distributed.LocalCluster(**workers, dashboard_address=None))
+            workers = {"n_workers": slots or os.cpu_count() or 1, "threads_per_worker": 1, "dashboard_address": None}
+            # without a dashboard it still listens for one: on any port, as 8787 may be another cluster's
+            listen = {"dashboard_address": "127.0.0.1:0"}
+            cluster = stack.enter_context(distributed.LocalCluster(**workers, scheduler_kwargs=listen))
         client = stack.enter_context(distributed.Client(cluster))
         executor = client.get_executor(pure=False, retries=RETRIES)  # pure: equal calls would be made only once
         executor.slots = max(1, sum(client.nthreads().values()))

@@ -68,6 +68,7 @@ def make(text: str, told: Known | None = None, options: Sequence[str] = ()) -> P
 
     Simulations tell it the truth; live, nothing is known but the options, so what it must be told has to stand there.
 
+    >>> from worthwhile.policies.base import known
     >>> from worthwhile.problem import two_kinds
     >>> make("dol-rm,noise=2", known(two_kinds(), 1000)).noise, make("reward-ucb,horizon=1000").horizon
     (2.0, 1000)
