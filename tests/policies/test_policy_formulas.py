@@ -223,7 +223,7 @@ def test_omega_ucb_tries_what_it_has_not_tried_and_tosses_a_coin_between_equals(
     assert choose(policy, state, 0, 1).option == 1
     free = state_with(policy, {0: (4, 0.5, 1.0), 2: (4, 0.1, 0.0)}, tasks=9.0)
     assert choose(policy, free, 0, 2).option == 2  # a cost that may be 0
-    equal = state_with(policy, {option: (4, 0.5, 1.0) for option in range(4)}, tasks=9.0)
+    equal = state_with(policy, dict.fromkeys(range(4), (4, 0.5, 1.0)), tasks=9.0)
     for task in range(1, 60):
         rng, expected = Rng(11, task), 3
         for place, option in enumerate((3, 1, 0)):
