@@ -1,36 +1,56 @@
 """Mutation testing of the core: change it in one place at a time, and see whether a test notices.
 
-`python benchmarks/mutants.py` takes an hour or so on one core and needs `pip install cosmic-ray`; `--sample 100` tries
-100 mutants, drawn at random. It works on a copy of the tree. Mutants that may survive stand in
-mutants_that_survive.toml, each with a reason; any other survivor makes this fail.
+`python benchmarks/mutants.py` needs `pip install cosmic-ray`, which makes the changes; `--sample 100` tries 100 of
+them, drawn at random, `--only imed` those of one file. No file is touched: each changed module is imported from memory,
+in a process of its own. Changes that may go unnoticed stand in mutants_that_survive.toml, each with a reason; any
+other makes this fail.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib.machinery
 import os
 import random
-import shutil
-import sqlite3
-import subprocess
+import re
+import signal
 import sys
-import sysconfig
-import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy  # noqa: F401  here once, not in every process
+import pytest
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("src", "tests", "pyproject.toml")
-CONFIG, SURVIVORS = (ROOT / "benchmarks" / f"{name}.toml" for name in ("mutants", "mutants_that_survive"))
-WAITING = "select job_id from mutation_specs where job_id not in (select job_id from work_results) order by job_id"
-TRIED = (
-    "select module_path, test_outcome, diff from work_results join mutation_specs using (job_id) "
-    "where worker_outcome <> 'SKIPPED' order by module_path, start_pos_row, start_pos_col"
+SOURCES = ROOT / "src" / "worthwhile"
+SURVIVORS = Path(__file__).with_name("mutants_that_survive.toml")
+FILES = ("policies/*.py", "learning.py", "decision.py", "optimum.py", "live/fold.py")
+TESTS = (
+    "tests/test_core_formulas.py",
+    "tests/policies/test_policy_formulas.py",
+    "tests/policies/test_registry.py",
+    "tests/live/test_fold.py",
+    "tests/policies/test_default_formulas.py",
+    "tests/policies/test_golden.py",
+    "tests/policies/test_evidence.py",
 )
-LEAVE_OUT = "insert into work_results (job_id, worker_outcome, output, diff) values (?, 'SKIPPED', 'not drawn', '')"
+INTERPRETED = ("-k", "not machine_code", "--noconftest", "-p", "no:cacheprovider", "-x", "-q")
+ENTRY = "[[survivor]]\nfile = '{}'\nline = '{}'\nchanged = '{}'\nwhy = ''\n"
+PATIENCE = 60  # seconds: a loop without end is noticed, too
+
+# + for −, × for ÷, < for ≤ and for ≥, numbers one up and one down, not, and for or, loops that do nothing. Its other
+# replacements (+ by %, by <<, by | …) are noticed by whatever notices these.
+CHANGES = re.compile(
+    r"core/("
+    r"ReplaceBinaryOperator_(Add_Sub|Sub_Add|Mul_Div|Div_Mul|Pow_Mul|FloorDiv_Mul|Mod_Mul)|"
+    r"ReplaceComparisonOperator_(Eq_NotEq|NotEq_Eq|Is_IsNot|IsNot_Is|Lt_LtE|Lt_GtE|LtE_Lt|LtE_Gt|Gt_GtE|Gt_LtE|GtE_Gt|GtE_Lt)|"
+    r"ReplaceUnaryOperator_Delete_\w+|NumberReplacer|AddNot|Replace(True|False|And|Or|Break|Continue)With\w+|"
+    r"ZeroIterationForLoop|ExceptionReplacer|RemoveDecorator)"
+)
 
 
 class Mutant(NamedTuple):
@@ -43,83 +63,104 @@ class Mutant(NamedTuple):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sample", type=int, help="try so many mutants, drawn at random")
+    parser.add_argument("--sample", type=int, help="try so many, drawn at random")
     parser.add_argument("--only", default="", help="only files whose path contains this")
+    parser.add_argument("--survivors", action="store_true", help="only those that are allowed to survive")
+    parser.add_argument("--tests", nargs="*", default=TESTS, help="the tests that have to notice")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="worthwhile-mutants-") as folder:
-        copy = Path(folder)
-        session = prepare(copy)
-        draw(session, given.only, given.sample)
-        run(copy, "cosmic-ray", "exec", "mutants.toml", session.name)
-        return report(session)
+    allowed = {Mutant(entry["file"], entry["line"], entry["changed"]) for entry in survivors()}
+    paths = sorted(path for pattern in FILES for path in SOURCES.glob(pattern) if given.only in str(path))
+    planned = [(path, *planned) for path in paths for planned in mutants(path)]
+    if given.survivors:
+        planned = [entry for entry in planned if entry[1] in allowed]
+    if given.sample is not None:
+        planned = random.sample(planned, min(given.sample, len(planned)))
+    os.chdir(ROOT)
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    if noticed(SOURCES / "decision.py", (SOURCES / "decision.py").read_text(encoding="utf-8"), given.tests):
+        sys.exit("the tests fail without any change")
+    tried = []
+    for path, mutant, code in planned:
+        tried.append((mutant, noticed(path, code, given.tests)))
+        if not tried[-1][1] and mutant not in allowed:
+            print(ENTRY.format(*mutant), flush=True)
+    return report(tried, allowed)
 
 
-def prepare(copy: Path) -> Path:
-    """A copy of the tree with every mutant planned, those of the wrong sort left out."""
-    for name in COPIED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, copy / name)
-    config = CONFIG.read_text(encoding="utf-8").replace("{python}", sys.executable)
-    (copy / "mutants.toml").write_text(config, encoding="utf-8")
-    run(copy, "cosmic-ray", "init", "mutants.toml", "mutants.sqlite")
-    run(copy, "cr-filter-operators", "mutants.sqlite", "mutants.toml")
-    return copy / "mutants.sqlite"
+def survivors() -> list[dict[str, str]]:
+    """Changes that may go unnoticed, each with a reason."""
+    entries: list[dict[str, str]] = tomllib.loads(SURVIVORS.read_text(encoding="utf-8"))["survivor"]
+    return entries
 
 
-def run(copy: Path, command: str, *arguments: str) -> None:
-    paths = os.pathsep.join([str(copy / "src"), str(copy / "tests")])
-    quick = {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    program = shutil.which(command, path=sysconfig.get_path("scripts")) or shutil.which(command)
-    if program is None:
-        sys.exit(f"{command} is not installed: pip install cosmic-ray")
-    subprocess.run([program, *arguments], cwd=copy, env=os.environ | quick, check=True)
+def mutants(path: Path) -> Iterator[tuple[Mutant, str]]:
+    """Every change to a file, and the file with it."""
+    from cosmic_ray import mutating, plugins
+    from cosmic_ray.ast import ast_nodes, get_ast
+
+    code = path.read_text(encoding="utf-8")
+    name = path.relative_to(SOURCES).as_posix()
+    for operator in filter(CHANGES.fullmatch, plugins.operator_names()):
+        change: Any = plugins.get_operator(operator)()
+        places = sum(len(list(change.mutation_positions(node))) for node in ast_nodes(get_ast(code)))
+        for occurrence in range(places):
+            changed = mutating.mutate_code(code, change, occurrence)
+            pairs = zip(code.splitlines(), changed.splitlines(), strict=False)
+            before, after = next(pair for pair in pairs if pair[0] != pair[1])
+            mutant = Mutant(name, before.strip(), after.strip())
+            if not same_element(mutant):
+                yield mutant, changed
 
 
-def draw(session: Path, only: str, sample: int | None) -> None:
-    """Leave out mutants of other files, and all but a sample."""
-    with sqlite3.connect(session) as database:
-        files = dict(database.execute("select job_id, module_path from mutation_specs"))
-        waiting = [job for (job,) in database.execute(WAITING)]
-        wanted = [job for job in waiting if only in files[job]]
-        kept = set(wanted if sample is None else random.sample(wanted, min(sample, len(wanted))))
-        database.executemany(LEAVE_OUT, [(job,) for job in waiting if job not in kept])
+def same_element(mutant: Mutant) -> bool:
+    """Whether all that changed is [0] to [-1], in an array that has one element."""
+    return "options[0]" not in mutant.line and mutant.line.replace(" ", "") in (
+        mutant.changed[: found.start()].replace(" ", "") + "[0]" + mutant.changed[found.end() :].replace(" ", "")
+        for found in re.finditer(r"\[ -1\]", mutant.changed)
+    )
 
 
-def tried(session: Path) -> Iterator[tuple[Mutant, bool]]:
-    """Every mutant, and whether it was noticed."""
-    with sqlite3.connect(session) as database:
-        for file, outcome, diff in database.execute(TRIED):
-            lines = [line for line in diff.splitlines() if not line.startswith(("---", "+++"))]
-            before, after = (" ".join(line[1:].strip() for line in lines if line[:1] == sign) for sign in "-+")
-            yield Mutant(file.removeprefix("src/worthwhile/"), before, after), outcome != "SURVIVED"
+def noticed(path: Path, code: str, tests: tuple[str, ...]) -> bool:
+    """Whether a test fails when the file at `path` holds this code."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException), open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+            os.dup2(nowhere.fileno(), 2)
+            signal.alarm(PATIENCE)
+            put(path, code)
+            os._exit(int(pytest.main([*INTERPRETED, *tests])))
+        os._exit(1)
+    return os.waitpid(child, 0)[1] != 0
 
 
-def report(session: Path) -> int:
-    """The score by file, and the survivors that nobody has given a reason for."""
-    allowed = {Mutant(entry["file"], entry["line"], entry["changed"]): entry["why"] for entry in entries()}
-    mutants, killed, accepted, unexplained = Counter[str](), Counter[str](), Counter[str](), []
-    for mutant, noticed in tried(session):
-        mutants[mutant.file] += 1
-        killed[mutant.file] += noticed
-        if not noticed and mutant in allowed:
-            accepted[mutant.file] += 1
-        elif not noticed:
-            unexplained.append(mutant)
-    print(f"{'file':32} {'mutants':>8} {'noticed':>8} {'allowed':>8}")
-    for file in mutants:
-        print(f"{file:32} {mutants[file]:8} {killed[file]:8} {accepted[file]:8}")
-    total = mutants.total(), killed.total(), accepted.total()
-    print(f"{'all':32} {total[0]:8} {total[1]:8} {total[2]:8}   {100 * total[1] / max(1, total[0]):.1f} % noticed")
-    for mutant in unexplained:
-        print(f"\n[[survivor]]\nfile = '{mutant.file}'\nline = '{mutant.line}'\nchanged = '{mutant.changed}'\nwhy = ''")
-    return 1 if unexplained else 0
+def put(path: Path, code: str) -> None:
+    """Let imports find this code instead of the file's; it is not cached."""
+    read = importlib.machinery.SourceFileLoader.get_code
+
+    def get_code(loader: Any, name: str) -> Any:
+        return compile(code, str(path), "exec") if Path(loader.path) == path else read(loader, name)
+
+    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign, assignment]
 
 
-def entries() -> list[dict[str, str]]:
-    found: list[dict[str, str]] = tomllib.loads(SURVIVORS.read_text(encoding="utf-8")).get("survivor", [])
-    return found
+def report(tried: list[tuple[Mutant, bool]], allowed: set[Mutant]) -> int:
+    """The score by file; 1 if a change went unnoticed that has no reason to."""
+    columns = {name: Counter[str]() for name in ("changes", "noticed", "allowed")}
+    for mutant, found in tried:
+        columns["changes"][mutant.file] += 1
+        columns["noticed"][mutant.file] += found
+        columns["allowed"][mutant.file] += not found and mutant in allowed
+    print(f"{'file':28}" + "".join(f"{name:>10}" for name in columns))
+    for file in columns["changes"]:
+        print(f"{file:28}" + "".join(f"{column[file]:10}" for column in columns.values()))
+    print(f"{'all':28}" + "".join(f"{column.total():10}" for column in columns.values()))
+    changes, found, accepted = (column.total() for column in columns.values())
+    print(
+        f"{found / changes:.1%} noticed, {found / max(1, changes - accepted):.1%} of those without a reason not to be"
+    )
+    return int(found + accepted < changes)
 
 
 if __name__ == "__main__":

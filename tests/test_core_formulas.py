@@ -6,7 +6,7 @@ Nothing here is made anew when the code changes: if a number differs, the code n
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import pytest
 
 from worthwhile.decision import (
     NOTHING,
+    Decision,
     PlugIn,
     arrive,
     contribute,
@@ -129,11 +130,15 @@ def test_the_most_promising_option_has_the_largest_optimistic_reward_less_its_pr
     arms = arms_with([1.0, 4.0, 4.0, 4.0], [9.0, 1.0, 2.0, 2.0], [1.0, 1.5, 3.0, 3.0])
     width = 0.5 * ROOT_LOG_100 / 2
     cheap, dear = (1, 1.0 + width, 1.5 - width), (2, 2.0 + width, 3.0 - width)  # −½ apart at price 1, ¼ at ½
-    assert most_promising(Told(), arms, 1.0, 1, indices(1, 2, 3)) == pytest.approx(cheap, rel=1e-14)
-    assert most_promising(Told(), arms, 0.5, 1, indices(1, 2, 3)) == pytest.approx(dear, rel=1e-14)
-    assert most_promising(Told(), arms, 0.5, 1, indices(3, 2, 1)).option == 3  # the first of equals
-    assert most_promising(Told(), arms, 0.5, 0, indices(3, 1)) == (3, 5.0, 0.25)  # another kind: no pulls
-    assert most_promising(Told(), arms, 0.5, 1, indices()) == NOTHING == (0xFFFFFFFF, 0.0, 0.0)
+
+    def choose(price: float, kind: int, *options: int) -> Decision:
+        return most_promising(Told(), arms, price, kind, indices(*options), indices(0, 0, 0, 0))
+
+    assert choose(1.0, 1, 1, 2, 3) == pytest.approx(cheap, rel=1e-14)
+    assert choose(0.5, 1, 1, 2, 3) == pytest.approx(dear, rel=1e-14)
+    assert choose(0.5, 1, 3, 2, 1).option == 3  # the first of equals
+    assert choose(0.5, 0, 3, 1) == (3, 5.0, 0.25)  # another kind: no pulls
+    assert choose(0.5, 1) == NOTHING == (0xFFFFFFFF, 0.0, 0.0)
 
 
 def totals(plug_in: PlugIn) -> list[float]:
@@ -143,6 +148,7 @@ def totals(plug_in: PlugIn) -> list[float]:
 def test_the_plug_in_price_step_by_step() -> None:
     plug_in = new_plug_in(4)
     assert all(not array.any() for array in plug_in)
+    assert [array.shape for array in plug_in] == [(1,)] * 3 + [(4,)] * 4 + [(1,)] * 2
     settle(plug_in)
     assert plug_in.price[0] == 0.0  # no cost yet
 
@@ -239,6 +245,17 @@ def test_the_best_single_option_is_one_that_every_kind_with_a_choice_offers() ->
     assert best_single(Problem.of(apart)) == (None, None)
 
 
+def test_greedy_takes_the_best_ratio_of_each_kind() -> None:
+    best = solve(Problem.of({"x": (0.5, {"a": (2.0, 1.0), "b": (3.0, 2.0)}), "y": (0.5, {"b": (1.0, 2.0)})}))
+    assert (best.greedy.tolist(), best.greedy_ratio) == ([0, 1], 3.0 / 3.0)
+
+
+def test_an_optimum_stays_as_it_was_found() -> None:
+    for found in (solve(THREE_KINDS), theorem_bound(THREE_KINDS, 16)):
+        with pytest.raises(FrozenInstanceError):
+            setattr(found, fields(found)[0].name, 1.0)
+
+
 def test_only_a_problem_is_solved() -> None:
     with pytest.raises(BadProblem, match=r"'toy' is no Problem; read_problem\(name or file\) gives one"):
         solve("toy")  # type: ignore[arg-type]
@@ -252,6 +269,10 @@ def test_a_problem_is_degenerate_when_the_cheapest_options_are_best_but_for_roun
     assert optimum(3.0) == (True, 1)
     assert optimum(3.0 * (1.0 + 1e-13)) == (True, 0)
     assert optimum(3.0 * (1.0 + 1e-11)) == (False, 0)
+
+
+def test_where_nothing_can_be_chosen_nothing_is_degenerate() -> None:
+    assert not solve(Problem.of({"x": (0.5, {"a": (1.0, 1.0)}), "y": (0.5, {"b": (1.0, 1.0)})})).degenerate
 
 
 def test_advice_is_given_where_the_best_ratio_is_not_positive() -> None:
@@ -310,6 +331,13 @@ def test_the_theorem_where_all_costs_are_the_same_and_a_reward_is_0() -> None:
     bound = theorem_bound(Problem.of({"x": (1.0, {"a": (0.0, 0.5), "b": (2.0, 0.5)})}), 16)
     assert bound.ratio_error == pytest.approx(4 * (4.0**2 / 4 + 2.0 / (2 * 0.5**2)) + 4 * 5 * WIDTH, rel=1e-14)
     assert bound.robbins_monro_gap == bound.learning_error == pytest.approx(0.625 * WIDTH, rel=1e-14)
+
+
+def test_the_theorem_where_all_costs_are_2() -> None:
+    """r from 1 to 2, θ from ½ to 1: b = ½·1²."""
+    bound = theorem_bound(Problem.of({"x": (1.0, {"a": (1.0, 2.0), "b": (2.0, 2.0)})}), 16)
+    squares = 4 * (0.5**2 / 4 + 0.5 / (2 * 2.0**2)) + 0.5 * 2 * WIDTH / (2 * 2.0)
+    assert bound.ratio_error == pytest.approx(squares, rel=1e-14)
 
 
 def test_the_theorem_starts_at_two_tasks_and_needs_rewards_of_0_or_more() -> None:

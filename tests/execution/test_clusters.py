@@ -24,7 +24,6 @@ def test_a_cluster_that_loses_a_worker_does_every_task_and_reports_it_once(
     place: str, sqlite: str, tmp_path: Path
 ) -> None:
     file = str(tmp_path / "lines")
-    Path(f"{file}.go").touch()  # no task waits
     with Scheduler(sqlite) as scheduler, executor_on(place, slots=2) as executor:
         assert executor.slots == 2  # type: ignore[attr-defined]
         seen: list[Any] = []

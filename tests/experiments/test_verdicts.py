@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 
 from worthwhile.experiments.base import DEPENDS, NOT_REPRODUCED, REPRODUCED, outperforms, plus_minus, tidy
-from worthwhile.experiments.comparing import Setting
+from worthwhile.experiments.comparison import Setting
 from worthwhile.experiments.growth import Power
-from worthwhile.experiments.lyapunov import drift_constant, drift_table, optimism
-from worthwhile.experiments.proof_claims import convergence, lemma, lemma_3, lemma_4
-from worthwhile.experiments.proof_measures import Term, bounds, integral, sample_of, statistics
+from worthwhile.experiments.proof_measures import (
+    Term,
+    bounds,
+    drift_constant,
+    drift_table,
+    integral,
+    optimism,
+    sample_of,
+    statistics,
+)
+from worthwhile.experiments.proof_terms import convergence, lemma, lemma_3, lemma_4
 from worthwhile.optimum import solve, theorem_bound
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem

@@ -11,7 +11,7 @@ import pytest
 
 from worthwhile import state as states
 from worthwhile.decision import Decision
-from worthwhile.live.fold import MOST_NAMED, ROOM, Fold, SetAside, doubled, fault
+from worthwhile.live.fold import MOST_NAMED, ROOM, Fold, SetAside, fault
 from worthwhile.live.stores.base import OWN, LogRow
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.fixed import FixedOption
@@ -170,8 +170,10 @@ def test_so_many_bad_entries_are_named_and_all_are_counted() -> None:
 
 
 def test_room_doubles_until_all_find_a_place_and_nothing_is_forgotten() -> None:
-    assert [doubled(8, needed) for needed in (0, 8, 9, 16, 17, 100)] == [8, 8, 16, 16, 32, 128]
     fold = new_fold_after_one()
+    rooms = {needed: fold.room_for(needed, 1) for needed in (0, 8, 9, 16, 17, 100)}
+    assert rooms == {0: (8, 8), 8: (8, 8), 9: (16, 8), 16: (16, 8), 17: (32, 8), 100: (128, 8)}
+    assert fold.room_for(1, 9) == (8, 16)
     before = fold.state
     fold.fit(8, 8)
     assert fold.state is before
@@ -180,7 +182,7 @@ def test_room_doubles_until_all_find_a_place_and_nothing_is_forgotten() -> None:
     assert fold.size == (16, 8)
     assert (fold.kinds, fold.options) == (9, 4)
     fold.fit(9, 33)
-    assert fold.size == fold.room_for(9, 33) == (16, 64)
+    assert fold.size == fold.room_for(9, 33) == fold.room_for(1, 1) == (16, 64)  # it never shrinks
     assert fold.state.totals.pulls.shape == fold.state.learned.arms.pulls.shape == (16, 64)
     fold.take([entry(2)])
     assert counted(fold) == [2.0, 4.0, 4.0, 0.0]

@@ -119,6 +119,9 @@ def test_options_at_the_top_are_compared_by_their_pulls_alone() -> None:
     state = state_after({0: [(1.0, 1.0)] * 3, 2: [(2.0, 2.0)] * 2}, price=1.0)  # both at 0
     assert index_of(0, 2, state, (0, 1, 2, 3)) == pytest.approx(math.log(3), rel=1e-10)
     assert index_of(0, 2, state, (0, 1, 2, 3), running=4) == pytest.approx(math.log(7), rel=1e-10)
+    level = np.array([0.0, 0.0, 1.0, 0.0])
+    assert RatioImed().choose(state, KIND, indices(0, 2), level, RNG).option == 0  # the first of equals
+    assert RatioImed().choose(state, KIND, indices(2, 0), level, RNG).option == 2
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.0**20])
@@ -211,19 +214,34 @@ def test_costs_count_as_gaussian_where_the_price_is_not_positive(price: float) -
     assert index_of(3, 2, state, (2, 3)) == pytest.approx(expected, rel=1e-10)
 
 
+def test_costs_count_as_gaussian_where_the_price_is_too_small_to_square() -> None:
+    assert index_of(0, 2, state_after(VARYING, 1e-200), (0, 2)) == pytest.approx(
+        gaussian_index(0, 2, (0, 2), 1e-200, positive_costs=True), rel=1e-10
+    )
+
+
 def test_one_pull_alone_never_counts_for_more_than_seven() -> None:
     """Nothing has noise, so nothing speaks for a second look but this limit."""
-    pairs = [(4.0, 1.0)] * 3
-    one, two = state_after({2: pairs, 0: [(1.0, 1.0)]}, 1.0), state_after({2: pairs, 0: [(1.0, 1.0)] * 2}, 1.0)
-    price_of_a_try = 0.5 * math.log(1 + (3 / 4) ** 2)
+    pairs, worse = [(5.0, 1.0)] * 3, (2.0, 1.0)
+    one, two = state_after({2: pairs, 0: [worse]}, 1.0), state_after({2: pairs, 0: [worse] * 2}, 1.0)
+    price_of_a_try = 0.5 * math.log(1 + (3 / 5) ** 2)
     assert index_of(0, 2, one, (0, 2)) == pytest.approx(7.0 + price_of_a_try, rel=1e-10)
     assert index_of(0, 2, one, (0, 2), running=1) == pytest.approx(math.log(2) + 7.0 + price_of_a_try, rel=1e-10)
-    least_variance = 1e-18 * (1.0**2 + 3.0**2)  # smaller ones are rounding
+    least_variance = 1e-18 * (2.0**2 + 3.0**2)  # smaller ones are rounding
     certain = math.log(2) + price_of_a_try + (2 + 10) / 2 * math.log(1 + 3.0**2 / least_variance)
     assert index_of(0, 2, two, (0, 2)) == pytest.approx(certain, rel=1e-10)
-    faded = state_after({2: pairs, 0: [(1.0, 1.0)] * 2}, 1.0)
+    faded = state_after({2: pairs, 0: [worse] * 2}, 1.0)
     faded.weight[0] = 2.0  # two pulls that are worth one
     assert index_of(0, 2, faded, (0, 2)) == pytest.approx(7.0 + price_of_a_try, rel=1e-10)
+
+
+def test_a_mean_cost_of_0_is_no_stumbling_block() -> None:
+    """Rewards: V = ½, costs: V = 2 as the option's own, and nothing can be saved of 0."""
+    state = state_after({2: [(3.0, 1.0), (4.0, 1.0)], 0: [(1.0, -1.0), (2.0, 1.0)]}, price=1.0)
+    reward, cost, covariance = (0.5 + 10 * 0.5) / 2, (2 + 10 * 1) / 2, (1 + 10 * 0.5) / 2
+    squares = 1.0**2 * cost / (reward * cost - covariance**2)  # 1 behind: z is 2½ and 1½
+    expected = math.log(2) + 0.5 * math.log(1 + (1 / 3.5) ** 2) + (2 + 10) / 2 * math.log(1 + squares)
+    assert index_of(0, 2, state, (0, 2)) == pytest.approx(expected, rel=1e-10)
 
 
 def test_an_option_whose_price_tag_never_varies_and_cannot_catch_up_is_never_taken() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from worthwhile.decision import NOTHING, Decision
+from worthwhile.policies.base import known
 from worthwhile.policies.bts import Bts
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.fixed import FixedOption, RandomOption
@@ -20,10 +21,12 @@ from worthwhile.policies.m_ucb import MUcb
 from worthwhile.policies.omega_ucb import OmegaUcb, omega, spread
 from worthwhile.policies.oracle import Optimum, Oracle
 from worthwhile.policies.plug_in_dol import PlugInDol
+from worthwhile.policies.registry import LIST, make
 from worthwhile.policies.running_ratio import RunningRatio
 from worthwhile.policies.sample_rm import SampleRm
 from worthwhile.policies.thompson import RatioThompson, RewardThompson
 from worthwhile.policies.ucb import RatioUcb, RewardUcb
+from worthwhile.problem import Problem
 from worthwhile.rng import Rng, beta, bits, normals, uniform
 from worthwhile.state import arrays
 
@@ -73,6 +76,13 @@ OPTIMISTIC = {
     "plug-in-dol": PlugInDol(100, 5.0, 0.25, noise=0.5),
     "ratio-ucb": RatioUcb(100, 5.0, 0.25, noise=0.5),
 }
+
+
+@pytest.mark.parametrize("name", list(LIST))
+def test_a_state_has_one_number_or_one_per_kind_or_per_kind_and_option(name: str) -> None:
+    problem = Problem.of({"x": (1.0, {"a": (1.0, 1.0)})})
+    for field, array in arrays(make(name, known(problem, 10)).init(3, 4)):
+        assert array.shape in ((1,), (3,), (3, 4)), field
 
 
 @pytest.mark.parametrize("name", list(PLAIN))
@@ -223,6 +233,10 @@ def test_omega_ucb_tries_what_it_has_not_tried_and_tosses_a_coin_between_equals(
     assert choose(policy, state, 0, 1).option == 1
     free = state_with(policy, {0: (4, 0.5, 1.0), 2: (4, 0.1, 0.0)}, tasks=9.0)
     assert choose(policy, free, 0, 2).option == 2  # a cost that may be 0
+    above = OmegaUcb(reward_max=1.0, cost_max=2.0, cost_low=0.5)
+    assert choose(above, state_with(above, {0: (4, 0.99, 0.51)}, tasks=9.0), 0, 1).option == 1  # … or never is
+    below = OmegaUcb(reward_max=1.0, cost_max=2.0, cost_low=-1.0)
+    assert choose(below, state_with(below, {0: (4, 0.5, -0.5)}, tasks=9.0), 0).cost_estimate == 0.0
     equal = state_with(policy, dict.fromkeys(range(4), (4, 0.5, 1.0)), tasks=9.0)
     for task in range(1, 60):
         rng, expected = Rng(11, task), 3
@@ -317,7 +331,7 @@ def test_a_coin_shows_what_is_strictly_below_the_feedback() -> None:
     policy = Bts(reward_max=1.0, cost_max=1.0)
     one, other = bits(RNG, 65535)
     reward, cost = (one + 0.5) / 2**32, (other + 0.5) / 2**32
-    for more, expected in ((0.0, 0.0), (1e-9, 1.0)):
+    for more, expected in ((0.0, 0.0), (1e-10, 1.0)):  # 2⁻³² is 2.3e-10
         state = policy.init(2, 4)
         policy.learn(state, KIND, Decision(2, 0.0, 0.0), reward + more, cost + more, RNG)
         assert (state.arms.mean_reward[KIND, 2], state.arms.mean_cost[KIND, 2]) == (expected, expected)
