@@ -359,10 +359,11 @@ class Interrupting:
 
     def __enter__(self) -> None:
         sys.setprofile(self.profile)
+        self.before = sys.gettrace()  # that of coverage, which sees nothing more if it is not put back
         sys.settrace(self.trace)
 
     def __exit__(self, *reason: object) -> None:
-        sys.settrace(None)
+        sys.settrace(self.before)
         sys.setprofile(None)
 
 
