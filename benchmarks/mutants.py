@@ -19,6 +19,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ TESTS = (
 )
 INTERPRETED = ("-k", "not machine_code", "--noconftest", "-p", "no:cacheprovider", "-x", "-q")
 ENTRY = "[[survivor]]\nfile = '{}'\nline = '{}'\nchanged = '{}'\nwhy = ''\n"
-PATIENCE = 60  # seconds: a loop without end is noticed, too
+PATIENCE = 20  # seconds: a loop without end is noticed, too
 
 # + for −, × for ÷, < for ≤ and for ≥, numbers one up and one down, not, and for or, loops that do nothing. Its other
 # replacements (+ by %, by <<, by | …) are noticed by whatever notices these.
@@ -106,9 +107,9 @@ def mutants(path: Path) -> Iterator[tuple[Mutant, str]]:
         places = sum(len(list(change.mutation_positions(node))) for node in ast_nodes(get_ast(code)))
         for occurrence in range(places):
             changed = mutating.mutate_code(code, change, occurrence)
-            pairs = zip(code.splitlines(), changed.splitlines(), strict=False)
-            before, after = next(pair for pair in pairs if pair[0] != pair[1])
-            mutant = Mutant(name, before.strip(), after.strip())
+            lines = list(unified_diff(code.splitlines(), changed.splitlines(), n=0))[3:]  # after its three of heading
+            before, after = (" ".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+")
+            mutant = Mutant(name, before, after)
             if not same_element(mutant):
                 yield mutant, changed
 

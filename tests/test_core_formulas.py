@@ -26,7 +26,16 @@ from worthwhile.decision import (
     sum_up,
 )
 from worthwhile.errors import BadParameter, BadProblem
-from worthwhile.learning import Arms, confidence_width, new_arms, new_moments, optimistic, record, record_moments
+from worthwhile.learning import (
+    Arms,
+    confidence_width,
+    new_arms,
+    new_moments,
+    one_more,
+    optimistic,
+    record,
+    record_moments,
+)
 from worthwhile.optimum import (
     best_single,
     bounds_of,
@@ -117,6 +126,7 @@ def test_a_pull_without_a_weight_counts_once() -> None:
     record_moments(arms, 0, 0, 1.0, 4.0)
     record_moments(arms, 0, 0, 3.0, 2.0)
     assert [array[0, 0] for array in arms] == [2.0, 2.0, 3.0, 2.0, 2.0, -2.0]
+    assert one_more(one_more((0.0,) * 6, 1.0, 4.0), 3.0, 2.0) == (2.0, 2.0, 3.0, 2.0, 2.0, -2.0)
 
 
 def test_a_robbins_monro_step_goes_towards_the_root_and_stays_in_its_interval() -> None:

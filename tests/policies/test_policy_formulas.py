@@ -234,7 +234,8 @@ def test_omega_ucb_tries_what_it_has_not_tried_and_tosses_a_coin_between_equals(
     free = state_with(policy, {0: (4, 0.5, 1.0), 2: (4, 0.1, 0.0)}, tasks=9.0)
     assert choose(policy, free, 0, 2).option == 2  # a cost that may be 0
     above = OmegaUcb(reward_max=1.0, cost_max=2.0, cost_low=0.5)
-    assert choose(above, state_with(above, {0: (4, 0.99, 0.51)}, tasks=9.0), 0, 1).option == 1  # … or never is
+    observed = state_with(above, {0: (4, 0.9, 0.6)}, tasks=0.0)  # on the side: before the first task there is no width
+    assert choose(above, observed, 0, 1).option == 1
     below = OmegaUcb(reward_max=1.0, cost_max=2.0, cost_low=-1.0)
     assert choose(below, state_with(below, {0: (4, 0.5, -0.5)}, tasks=9.0), 0).cost_estimate == 0.0
     equal = state_with(policy, dict.fromkeys(range(4), (4, 0.5, 1.0)), tasks=9.0)
@@ -496,7 +497,9 @@ def test_the_running_ratio_is_the_quotient_of_the_totals() -> None:
     assert state.price[0] == 0.0  # no cost to divide by yet
     policy.learn(state, 0, made, 2.0, 1.0, RNG)
     assert state.price[0] == 0.0
-    policy.learn(state, 0, made, 4.0, 6.0, RNG)
+    policy.learn(state, 0, made, 0.0, 0.5, RNG)
+    assert state.price[0] == 10.0  # 5/½
+    policy.learn(state, 0, made, 4.0, 5.5, RNG)
     assert state.price[0] == 1.5  # 9/6
     policy.learn(state, 0, made, -3.0, 2.0, RNG)
     assert (state.total_reward[0], state.total_cost[0], state.price[0]) == (6.0, 8.0, 0.75)
