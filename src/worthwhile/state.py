@@ -5,14 +5,15 @@ That rule is all that growth, storage and compilation need to know about a polic
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 type_of_state = TypeVar("type_of_state", bound=tuple[Any, ...])
+
+PART = 1 << 20  # bytes
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.uint32]
@@ -61,19 +62,60 @@ def same(state: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for (_, a), (_, b) in pairs)
 
 
+def layout(state: tuple[Any, ...]) -> str:
+    """What its bytes mean: the arrays by name, type and shape."""
+    return " ".join(f"{name}:{array.dtype.str}{array.shape}" for name, array in arrays(state))
+
+
+def parts(state: tuple[Any, ...], size: int = PART) -> Iterator[bytes]:
+    """The state exactly to the bit, in parts of so many bytes: all of it at once may be more than there is room for."""
+    part = bytearray()
+    for _, array in arrays(state):
+        rest = bytes_of(np.ascontiguousarray(array))
+        while rest:
+            taken = rest[: size - len(part)]
+            part += taken
+            rest = rest[len(taken) :]
+            if len(part) == size:
+                yield bytes(part)
+                part.clear()
+    if part:
+        yield bytes(part)
+
+
+def bytes_of(array: npt.NDArray[Any]) -> memoryview:
+    """The array itself, byte by byte."""
+    return memoryview(array.reshape(-1).view(np.uint8).data)
+
+
+def fill(state: tuple[Any, ...], stored: Iterable[bytes]) -> None:
+    """Put what `parts` gave into a state of the same layout."""
+    more, part = (memoryview(part) for part in stored), memoryview(b"")
+    for name, array in arrays(state):
+        target = np.ascontiguousarray(array)  # itself, as good as always
+        rest = bytes_of(target)
+        while rest:
+            part = part or next(more, part)
+            if not part:
+                raise ValueError(f"the bytes end in the middle of {name}")
+            taken = part[: len(rest)]
+            rest[: len(taken)] = taken
+            part, rest = part[len(taken) :], rest[len(taken) :]
+        if target is not array:
+            array[...] = target
+    if part or any(more):
+        raise ValueError("there are more bytes than the state has")
+
+
 def to_bytes(state: tuple[Any, ...]) -> bytes:
-    """The state exactly to the bit, without pickle."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **dict(arrays(state)))
-    return buffer.getvalue()
+    """The state exactly to the bit."""
+    return b"".join(parts(state))
 
 
 def from_bytes(policy: HasInit, stored: bytes, size: Size) -> Any:
     """The state that `to_bytes` stored."""
     state = policy.init(*size)
-    with np.load(io.BytesIO(stored), allow_pickle=False) as file:
-        for name, array in arrays(state):
-            array[...] = file[name]
+    fill(state, [stored])
     return state
 
 

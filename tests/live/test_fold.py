@@ -216,9 +216,14 @@ def test_a_damaged_snapshot_changes_nothing() -> None:
     fold, other = new_fold_after_one(), new_fold_after_one()
     sound = new_fold().snapshot()
     for damaged, complaint in (
-        (sound._replace(state=b"no"), "pickle"),
-        (sound._replace(set_aside="[1]"), "not enough values"),
-        (sound._replace(kinds=3), "broadcast"),
+        (sound._replace(parts=[b"no"]), "the bytes end in the middle of totals.pulls"),
+        (sound._replace(parts=[*sound.parts, b"more"]), "there are more bytes than the state has"),
+        (sound._replace(parts=[b"\1" + b"".join(sound.parts)[1:]]), "its checksum does not fit"),
+        (sound._replace(set_aside="[1]"), "its checksum does not fit"),
+        (sound._replace(number=2), "its checksum does not fit"),
+        (sound._replace(kinds=3), "there are more bytes"),
+        (sound._replace(kinds=0), "it has 0 kinds and 8 options"),
+        (sound._replace(kinds=1 << 60), "kinds and 8 options"),
     ):
         with pytest.raises(ValueError, match=complaint):
             fold.restore(damaged)

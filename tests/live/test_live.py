@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tampering import move_clock
+from tampering import execute, move_clock
 from waiting import NET
 from worthwhile import Scheduler, Task
 from worthwhile import state as states
@@ -394,9 +394,7 @@ def test_a_snapshot_shortens_the_start_and_a_damaged_one_does_no_harm(
             assert fold_of(again).same_as(fold)
             assert again._transactor.do(lambda batch: batch.replica.saved) == 40
             assert again.rebuild()
-        stored = scheduler._transactor.store.transact(lambda tx: tx.snapshot(scheduler._transactor.replica.id))
-        damaged = stored._replace(state=stored.state[:100])
-        scheduler._transactor.store.transact(lambda tx: tx.save(scheduler._transactor.replica.id, damaged))
+        execute(durable, "delete from snapshot_parts")
         with Scheduler(durable) as again:
             assert fold_of(again).same_as(fold)
         assert "a snapshot cannot be used" in caplog.text

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from old_stores import VERSIONS, install
 from worthwhile import Scheduler
 from worthwhile.errors import BrokenRule
 from worthwhile.live.requests import Deciding
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import LogRow, Snapshot, TaskRow, Transaction
+from worthwhile.live.stores.checksums import checksum, task_checksum
 from worthwhile.live.stores.memory import MemoryStore
 from worthwhile.live.stores.schema import MIGRATIONS, VERSION, prepare, statements
 from worthwhile.testing import check_store
@@ -24,7 +27,7 @@ def test_every_store_keeps_the_rules(address: str) -> None:
 
 class Forgetful(MemoryStore):
     def save(self, id: int, snapshot: Snapshot) -> None:
-        super().save(id, snapshot._replace(state=snapshot.state[:-1]))
+        super().save(id, snapshot._replace(parts=[*snapshot.parts][:-1]))
 
 
 class Rounding(MemoryStore):
@@ -97,25 +100,57 @@ def test_an_older_schema_is_brought_up_to_date_step_by_step(monkeypatch: pytest.
     assert statements("a;\n b ;\n") == ["a", "b"]
 
 
-OLDER = (
-    "alter table schedulers rename column seed_key to key",
-    "alter table tasks rename column price to ratio",
-    "drop table tokens",
-    "update worthwhile set version = 1",
-)
-
-
-def test_a_store_of_version_1_is_brought_up_to_date_and_keeps_the_rest(durable: str) -> None:
-    with Scheduler(durable) as scheduler:
-        scheduler.decide("weather", [1, 5], key="before").report(0.5, 2.0)
-    store: Any = open_store(durable)
-    for sql in OLDER:
-        store.transact(lambda tx, sql=sql: tx.run(sql))
-    store.close()
-    with Scheduler(durable) as scheduler:
-        assert scheduler.summary().ratio == 0.25
-        assert scheduler.decide("weather", [1, 5], key="before").id == "1"
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_older_store_is_brought_up_to_date_and_says_what_it_said(durable: str, version: int) -> None:
+    said = install(durable, version)
+    with Scheduler(durable, "old") as scheduler:
+        summary = scheduler.summary()
+        assert [summary.ratio, summary.tasks, summary.reports, summary.reward, summary.cost] == said
+        assert summary.bad_entries == 0
+        assert scheduler.decide("weather", [1, "five"], key="key 3").id == "4"
+        scheduler.report("6", cost=2.0)
+        scheduler.decide("new", [1, "new"]).report(0.5, 2.0)
+        assert scheduler.summary().reports == said[2] + 2
+        assert scheduler.explain("1").kind == "weather"
         assert scheduler._transactor.store.transact(lambda tx: tx.tokens()) == []
+        assert scheduler.rebuild()
+    with Scheduler(durable, "old") as scheduler:
+        assert scheduler.summary().reports == said[2] + 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_migrated_tables_have_the_same_columns_as_new_ones(durable: str, version: int, tmp_path: Path) -> None:
+    install(durable, version)
+    open_store(durable).close()
+    new: Any = open_store(f"sqlite:///{tmp_path}/new.db")
+    for table in (
+        "schedulers",
+        "names",
+        "tasks",
+        "reports",
+        "snapshots",
+        "snapshot_parts",
+        "tokens",
+        "sessions",
+        "audit",
+    ):
+        columns = {row[1] for row in new.transact(lambda tx, table=table: tx.query(f"pragma table_info({table})"))}
+        with_them: Any = open_store(durable)
+        with_them.transact(
+            lambda tx, table=table, columns=columns: tx.query(f"select {', '.join(columns)} from {table}")
+        )
+        with_them.close()
+    new.close()
+
+
+def test_checksums_are_the_same_in_every_python() -> None:
+    row = TaskRow(1, 0, 2, "0,2", "0,1", 0.1, 1 / 3, None, 0, 1, "ü", 1.5, 2e9, 0.25)
+    assert checksum(1, row.log_row(2**40, -0.5, 1e300)[:-1]) == 138969447
+    assert task_checksum(1, row) == 1711851766
+    assert task_checksum(1, row._replace(lease_end=7.0, attempts="[]", holder="me")) == task_checksum(1, row)
+    assert task_checksum(1, row._replace(price=-0.0)) == task_checksum(1, row._replace(price=0.0))
+    changed = [row._replace(key=None), row._replace(cancelled=1), row._replace(outcome=1), row._replace(overhead=0.5)]
+    assert len({task_checksum(1, other) for other in [row, *changed]} | {task_checksum(2, row)}) == 6
 
 
 class Interrupted(dict[int, TaskRow]):

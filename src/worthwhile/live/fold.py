@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import copy
+from math import prod
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from worthwhile import state as states
 from worthwhile.errors import BrokenRule
@@ -18,6 +20,7 @@ from worthwhile.state import Size
 
 ROOM = Size(8, 8)  # of a new state; it doubles when it is full
 FINITE = "reward", "cost", "overhead", "reward_estimate", "cost_estimate"  # numbers, in an entry of the log
+MOST_CELLS = 1 << 24  # kinds × options, as there is room for them; each takes about a hundred bytes
 MOST_NAMED = 100  # bad entries that are kept by name; the rest are counted
 
 
@@ -82,7 +85,7 @@ class Fold:
 
     def learn(self, row: LogRow) -> None:
         """The next entry, known to be sound."""
-        number, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy = row
+        number, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy, *_ = row
         cost += overhead
         try:
             if observed != OWN:
@@ -112,12 +115,29 @@ class Fold:
     def snapshot(self) -> Snapshot:
         """Everything, to be stored."""
         bad = json.dumps([self.bad, self.set_aside])
-        return Snapshot(self.position, self.number, *self.size, states.to_bytes(self.state), bad)
+        whole = Snapshot(self.position, self.number, *self.size, bad, Parts(self.state), 0)
+        checksum = first_checksum(whole, self.state)
+        for part in whole.parts:
+            checksum = crc32(part, checksum)
+        return whole._replace(checksum=checksum)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot; raises whatever a damaged one may lead to, and then changes nothing."""
         size = Size(snapshot.kinds, snapshot.options)
-        state = states.from_bytes(self, snapshot.state, size)
+        if min(size) < 1 or prod(size) > MOST_CELLS:
+            raise ValueError(f"it has {size.kinds} kinds and {size.options} options")
+        state = self.init(*size)
+        checksum = first_checksum(snapshot, state)
+
+        def checked() -> Iterator[bytes]:
+            nonlocal checksum
+            for part in snapshot.parts:
+                checksum = crc32(part, checksum)
+                yield part
+
+        states.fill(state, checked())
+        if checksum != snapshot.checksum:
+            raise ValueError("its checksum does not fit")
         bad, named = json.loads(snapshot.set_aside)
         set_aside = [SetAside(number, why) for number, why in named]
         self.size, self.position, self.bad, self.set_aside = size, snapshot.number, bad, set_aside
@@ -136,6 +156,22 @@ class Fold:
         return states.same(mine, others) and self.set_aside == other.set_aside
 
 
+class Parts:
+    """The bytes of a state, as they are whenever somebody asks for them."""
+
+    def __init__(self, state: Folded) -> None:
+        self.state = state
+
+    def __iter__(self) -> Iterator[bytes]:
+        return states.parts(self.state)
+
+
+def first_checksum(snapshot: Snapshot, state: Folded) -> int:
+    """Of all but the bytes: also of what they mean, which may change from one version to the next."""
+    said = *snapshot[:-2], states.layout(state)
+    return crc32(repr(said).encode())
+
+
 def fault(row: LogRow, kinds: int, options: int) -> str:
     """Why an entry cannot be learned from; empty if it can."""
     for role, number, count in (("kind", row.kind, kinds), ("option", row.option, options)):
@@ -147,4 +183,4 @@ def fault(row: LogRow, kinds: int, options: int) -> str:
             return f"task {row.task}: {field} = {value!r} is not a finite number"
     if row.cost <= 0.0 or row.overhead < 0.0:
         return f"task {row.task}: cost = {row.cost!r} with overhead {row.overhead!r} is not above 0"
-    return ""
+    return f"task {row.task}: {row.damage}" if row.damage else ""

@@ -13,7 +13,7 @@ from typing import Any
 
 from worthwhile.errors import BadTask
 from worthwhile.live.engines import Offer, offer_of
-from worthwhile.live.fold import Fold
+from worthwhile.live.fold import MOST_CELLS, Fold
 from worthwhile.live.settings import Settings, policy_from, settings_from
 from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, Transaction
 from worthwhile.live.validation import check_text, option_texts
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 
 PORTION = 10_000  # entries of the log read at once
 SOON = 500  # entries that are learned from while others wait
-MOST_CELLS = 1 << 24  # kinds × options, as there is room for them; each takes about a hundred bytes
 MOST_OFFERS = 10_000  # lists of options that are remembered
 
 
@@ -46,7 +45,7 @@ class Replica:
         self.given_policies = given_policies
         self.kinds, self.options, self.policies = Names(), Names(), Names("none")
         self.roles = {"kind": self.kinds, "option": self.options, "policy": self.policies}
-        self.place, self.generation = 0, -1  # of the latest name, of the settings
+        self.known_names, self.generation = 0, -1  # how many, and of the settings
         self.added: list[NameRow] = []  # by this batch, to be stored
         self.offers: dict[Any, Offer] = {}
         self.values: list[Any] = []  # the options as users write them, by number
@@ -60,10 +59,10 @@ class Replica:
 
         Then `fold_backlog` is due after the transaction, and another `read` after that.
         """
-        if header.names > self.place:
-            for row in tx.names(self.id, self.place):
+        if header.names > self.known_names:
+            for row in tx.names(self.id, self.known_names):
                 self.roles[row.role].add(row.text)
-                self.place = row.place
+                self.known_names = row.position
         if header.generation != self.generation:
             self.settings = settings_from(tx.settings(self.id))
             self.offers.clear()
@@ -122,8 +121,8 @@ class Replica:
         names = self.roles[role]
         if text not in names.number:
             self.check_room(role == "kind", role == "option")
-            self.place += 1
-            self.added.append(NameRow(self.place, role, len(names.texts), text))
+            self.known_names += 1
+            self.added.append(NameRow(self.known_names, role, len(names.texts), text))
             names.add(text)
             if role != "policy":
                 self.fold.fit(len(self.kinds.texts), len(self.options.texts))

@@ -114,7 +114,7 @@ class Transactor(GroupCommit):
         if (
             replica is None
             or header.reports != replica.fold.position
-            or header.names != replica.place
+            or header.names != replica.known_names
             or header.generation != replica.generation
         ):
             if replica is None or header.reports < replica.fold.position:

@@ -20,16 +20,19 @@ TASKS = [
     ROW._replace(key="first"),
     ROW._replace(task=2, kind=1, price=-1e-300, decided=3.0),
     ROW._replace(task=3, option=0, key="it's", lease_end=1e9),
-    ROW._replace(task=4),
+    ROW._replace(task=4, features='{"ü": 1}', probability=1 / 3, holder="it's me"),
     ROW._replace(task=5),
 ]
 LOG = [
     LogRow(1, 4, OWN, 0, 2, 1e100, 1e-100, 0.1, -0.1, 5e-324, 1),
-    LogRow(2, 1, 0, 0, 0, 0.1 + 0.2, 1.7976931348623157e308, 0.0, 0.0, 0.0, 0),
+    LogRow(2, 1, 0, 0, 0, 0.1 + 0.2, 1.7976931348623157e308, 0.0, 0.0, 0.0, 0, 1, "it's ü"),
 ]
-CHANGED = [TASKS[3]._replace(reward=1e100, cost=1e-100, report=1), TASKS[4]._replace(cancelled=1)]
-SNAPSHOT = Snapshot(2, 1, 8, 8, bytes(range(256)), "[]")
-TOKENS = [TokenRow("a1", "it's mine", "read", 1.5), TokenRow("b2", "other", "decide,report", 2.5)]
+CHANGED = [
+    TASKS[3]._replace(reward=1e100, cost=1e-100, report=1, outcome=1, attempts="[]"),
+    TASKS[4]._replace(cancelled=1),
+]
+SNAPSHOT = Snapshot(2, 1, 8, 8, "[]", (bytes(range(256)), b"more"), 0xFFFFFFFF)
+TOKENS = [TokenRow("a1", "it's mine", "read", 1.5), TokenRow("b2", "other", "decide,report", 2.5, None, '["ü"]', 9e9)]
 THREADS, TURNS = 4, 10
 
 
@@ -83,6 +86,11 @@ def expect(store: Any, rule: str, found: Any, wanted: Any) -> None:
         raise broken(store, rule, f"{found!r} instead of {wanted!r}")
 
 
+def whole(snapshot: Snapshot | None) -> Snapshot | None:
+    """With its parts read."""
+    return snapshot and snapshot._replace(parts=tuple(map(bytes, snapshot.parts)))
+
+
 def check_creating(store: Store, tx: Transaction) -> int:
     """A scheduler is made once, by whoever comes first; its id."""
     expect(store, ASKED, (tx.schedulers(), tx.open(NAME)), ([], None))
@@ -131,7 +139,7 @@ def check_rows(store: Store, tx: Transaction) -> None:
     expect(store, KEPT, tx.reports(id, 0, 9), LOG)
     expect(store, ASKED, (tx.reports(id, 0, 1), tx.reports(id, 1, 9), tx.reports(id, 2, 9)), (LOG[:1], LOG[1:], []))
     expect(store, ASKED, (tx.observations(id, [1, 4]), tx.observations(id, [4])), (LOG[1:], []))
-    expect(store, KEPT, (tx.snapshot(id), tx.snapshot(other)), (SNAPSHOT, None))
+    expect(store, KEPT, (whole(tx.snapshot(id)), tx.snapshot(other)), (SNAPSHOT, None))
 
 
 def fail(store: Store, tx: Transaction) -> None:
@@ -150,7 +158,7 @@ def check_undone(store: Store, tx: Transaction) -> None:
     """Everything is as before."""
     header = header_of(store, tx)
     id = header.id
-    found = astuple(header)[2:6], tx.schedulers(), tx.settings(id), tx.snapshot(id), tx.tasks(id, [1, 6])
+    found = astuple(header)[2:6], tx.schedulers(), tx.settings(id), whole(tx.snapshot(id)), tx.tasks(id, [1, 6])
     expect(store, UNDONE, found, ((1, 3, 5, 2), sorted([NAME, "other"]), SETTINGS, SNAPSHOT, [TASKS[0]]))
     expect(store, UNDONE, (tx.keyed(id, ["k"]), tx.names(id, 3), tx.reports(id, 2, 9)), ([], [], []))
 

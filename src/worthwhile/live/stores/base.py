@@ -6,7 +6,7 @@ reports that every process folds in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -32,7 +32,7 @@ class Header:
 class NameRow(NamedTuple):
     """A kind, option or policy gets a number when it first appears, and keeps it."""
 
-    place: int  # 1, 2, 3 … within the scheduler
+    position: int  # 1, 2, 3 … within the scheduler
     role: str  # kind, option or policy
     number: int
     text: str
@@ -59,6 +59,11 @@ class TaskRow(NamedTuple):
     cost: float | None = None
     report: int | None = None  # its number in the log
     cancelled: int = 0
+    features: str | None = None  # JSON
+    probability: float | None = None  # of the choice, None if unknown
+    outcome: int = 0  # 0 a result, 1 failed, 2 lost
+    attempts: str | None = None  # JSON: earlier ones
+    holder: str | None = None  # who has claimed it
 
     # `decide` and `report` make three rows, with the next three methods: the one place that relies on the order of the
     # fields. TaskRow(task=…), _replace and LogRow(number=…) would take 5 µs longer in all, a fifth of a pair in memory.
@@ -71,18 +76,18 @@ class TaskRow(NamedTuple):
         """A task that was just decided."""
         return tuple.__new__(TaskRow, (
             task, kind, option, options, pending, reward_estimate, cost_estimate, price, seen, policy, key, decided,
-            lease_end, overhead, None, None, None, 0,
+            lease_end, overhead, None, None, None, 0, None, None, 0, None, None,
         ))  # fmt: skip
 
     def with_report(self, reward: float | None, cost: float | None, report: int | None) -> TaskRow:
         """The task with what was reported of it."""
-        return tuple.__new__(TaskRow, (*self[:DECIDED], reward, cost, report, 0))
+        return tuple.__new__(TaskRow, (*self[:DECIDED], reward, cost, report, 0, *self[AFTER_REPORT:]))
 
     def log_row(self, number: int, reward: float, cost: float) -> LogRow:
         """The entry of the log for the task's own report."""
         return tuple.__new__(LogRow, (
             number, self.task, OWN, self.kind, self.option, reward, cost, self.overhead, self.reward_estimate,
-            self.cost_estimate, self.policy,
+            self.cost_estimate, self.policy, 0, None, "",
         ))  # fmt: skip
 
     def ended(self) -> bool:
@@ -99,6 +104,7 @@ class TaskRow(NamedTuple):
 
 
 DECIDED = TaskRow._fields.index("reward")  # so many fields say what was decided
+AFTER_REPORT = TaskRow._fields.index("features")
 
 
 class LogRow(NamedTuple):
@@ -115,6 +121,9 @@ class LogRow(NamedTuple):
     reward_estimate: float
     cost_estimate: float
     policy: int
+    outcome: int = 0  # as the task's
+    reason: str | None = None  # of a failure
+    damage: str = ""  # why the store does not trust what it has read; not stored
 
 
 class Snapshot(NamedTuple):
@@ -124,8 +133,9 @@ class Snapshot(NamedTuple):
     policy: int
     kinds: int
     options: int
-    state: bytes
     set_aside: str  # JSON: bad entries and why
+    parts: Iterable[bytes]  # of the state; a store may read or write one after the other
+    checksum: int  # of all of it, for whoever restores it to check
 
 
 class TokenRow(NamedTuple):
@@ -136,6 +146,8 @@ class TokenRow(NamedTuple):
     scopes: str  # decide,report
     created: float
     revoked: float | None = None
+    schedulers: str | None = None  # JSON: a list of names, None for all
+    expires: float | None = None  # None: never
 
 
 class Transaction(Protocol):
@@ -157,7 +169,7 @@ class Transaction(Protocol):
         """Replace the settings and count the generation up."""
 
     def names(self, id: int, after: int) -> list[NameRow]:
-        """Names with a place beyond `after`, in order."""
+        """Names with a position beyond `after`, in order."""
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
         """(kind, option, tasks) of those neither reported nor cancelled whose lease ends after `now`."""
@@ -181,7 +193,7 @@ class Transaction(Protocol):
         """At most so many entries of the log with a number beyond `after`, in order."""
 
     def snapshot(self, id: int) -> Snapshot | None:
-        """The latest snapshot."""
+        """The latest snapshot; its parts are there until the transaction ends."""
 
     def add(
         self,

@@ -166,7 +166,7 @@ class MemoryStore(Forkable):
     def save(self, id: int, snapshot: Snapshot) -> None:
         kept = self.by_id[id]
         self.undo.append((setattr, kept, "snapshot", kept.snapshot))
-        kept.snapshot = snapshot
+        kept.snapshot = snapshot._replace(parts=tuple(snapshot.parts))
 
     def tokens(self) -> list[TokenRow]:
         return list(self.kept_tokens.values())

@@ -17,7 +17,7 @@ from worthwhile.errors import MissingExtra, StoreError
 from worthwhile.live.stores.base import Answer, Transaction
 from worthwhile.live.stores.forking import Forkable
 from worthwhile.live.stores.schema import prepare, without_password
-from worthwhile.live.stores.sql import SqlTransaction
+from worthwhile.live.stores.sql import HEADER, SqlTransaction
 
 try:
     import psycopg
@@ -34,8 +34,8 @@ class PostgresStore(SqlTransaction, Forkable):
 
     # `for update` locks the scheduler's row until the commit, so that its numbers are given in the order of commits.
     # clock_timestamp() is the time of this statement, now() would be that of the transaction's begin.
-    OPEN = """select id, seed_key, generation, names, tasks, reports,
-      extract(epoch from clock_timestamp())::double precision from schedulers where name = ? for update"""
+    OPEN = f"""select {HEADER}, extract(epoch from clock_timestamp())::double precision
+      from schedulers where name = ? for update"""
 
     def __init__(self, url: str) -> None:
         super().__init__()

@@ -7,42 +7,33 @@ from typing import Any
 
 from worthwhile.errors import StoreError
 
-VERSION = 3
+VERSION = 4
 
 # `{bytes}` and `{identity}` are the two words in which the dialects differ. Types are the few that both know: a flag is
 # a bigint, a time is in seconds since 1970.
-TOKENS = """
--- who may use a service on this store, revoked ones too
-create table tokens (
-  hash text primary key, -- never the token itself
-  name text not null unique,
-  scopes text not null,
-  created double precision not null,
-  revoked double precision
-)
-"""
-TABLES = (
-    """
+FIRST = """
 -- locked by whoever uses the scheduler: all its numbers are given under this lock, so they follow the commits
 create table schedulers (
   id {identity},
   name text not null unique,
   seed_key bigint not null,
   settings text not null,
-  generation bigint not null default 0, -- of the settings: a process that knows an older one reads them again
+  settings_generation bigint not null default 0, -- a process that knows an older one reads them again
   -- how many there are: the next one's number
   names bigint not null default 0,
   tasks bigint not null default 0,
-  reports bigint not null default 0
+  reports bigint not null default 0,
+  checksum bigint -- of name, seed_key and settings (here as elsewhere, null if an earlier version wrote the row)
 );
 -- kinds, options and policies are numbers everywhere else: the n-th of its role that was ever used
 create table names (
   scheduler bigint not null,
-  place bigint not null,
+  position bigint not null,
   role text not null,
   number bigint not null,
   text text not null,
-  primary key (scheduler, place)
+  checksum bigint,
+  primary key (scheduler, position)
 );
 create table tasks (
   scheduler bigint not null,
@@ -67,6 +58,12 @@ create table tasks (
   cost double precision,
   report bigint,
   cancelled bigint not null,
+  features text, -- JSON
+  probability double precision, -- of the choice
+  outcome bigint not null default 0, -- 0 a result, 1 failed, 2 lost
+  attempts text, -- JSON: earlier ones
+  holder text, -- who has claimed it
+  checksum bigint, -- of all but lease_end, attempts and holder
   primary key (scheduler, task)
 );
 create unique index tasks_by_key on tasks (scheduler, key) where key is not null;
@@ -87,10 +84,15 @@ create table reports (
   reward_estimate double precision,
   cost_estimate double precision,
   policy bigint,
+  outcome bigint not null default 0,
+  reason text, -- of a failure
+  checksum bigint,
   primary key (scheduler, number)
 );
 -- a report counts once, whatever a process believes
 create unique index reports_once on reports (scheduler, task, observed);
+"""
+SNAPSHOTS = """
 -- the fold of the first `number` entries of the log: it only shortens a start
 create table snapshots (
   scheduler bigint primary key,
@@ -98,18 +100,90 @@ create table snapshots (
   policy bigint not null,
   kinds bigint not null,
   options bigint not null,
-  state {bytes} not null,
-  set_aside text not null
+  set_aside text not null,
+  parts bigint not null, -- how many
+  checksum bigint not null -- of all of it
+);
+-- its bytes: a database limits how many a row may have
+create table snapshot_parts (
+  scheduler bigint not null,
+  part bigint not null,
+  bytes {bytes} not null,
+  primary key (scheduler, part)
 );
 """
-    + TOKENS
+TOKENS = """
+-- who may use a service on this store, revoked ones too
+create table tokens (
+  hash text primary key, -- never the token itself
+  name text not null unique,
+  scopes text not null,
+  created double precision not null,
+  revoked double precision,
+  schedulers text, -- JSON: a list of names, null for all
+  expires double precision -- null: never
+);
+"""
+SESSIONS = """
+-- people who use the dashboard
+create table sessions (
+  hash text primary key, -- never the secret itself
+  token text not null, -- its name
+  created double precision not null,
+  expires double precision not null
+);
+-- who changed what
+create table audit (
+  number {identity},
+  time double precision not null,
+  token text, -- its name
+  action text not null,
+  scheduler text,
+  details text
+);
+"""
+TABLES = FIRST + SNAPSHOTS + TOKENS + SESSIONS
+
+FIRST_TOKENS = """
+create table tokens (
+  hash text primary key,
+  name text not null unique,
+  scopes text not null,
+  created double precision not null,
+  revoked double precision
 )
+"""
 
 RENAMED = """
 alter table schedulers rename column key to seed_key;
 alter table tasks rename column ratio to price;
 """
-MIGRATIONS = {1: TOKENS, 2: RENAMED}  # version → the statements that lead from it to the next
+# `settings_generation` got its name so that a process of version 3 which is still running is refused by the database at
+# its next transaction, and stores nothing. Snapshots are made again.
+CHECKED = (
+    """
+alter table schedulers rename column generation to settings_generation;
+alter table schedulers add column checksum bigint;
+alter table names rename column place to position;
+alter table names add column checksum bigint;
+alter table tasks add column features text;
+alter table tasks add column probability double precision;
+alter table tasks add column outcome bigint not null default 0;
+alter table tasks add column attempts text;
+alter table tasks add column holder text;
+alter table tasks add column checksum bigint;
+alter table reports add column outcome bigint not null default 0;
+alter table reports add column reason text;
+alter table reports add column checksum bigint;
+alter table tokens add column schedulers text;
+alter table tokens add column expires double precision;
+drop table snapshots;
+"""
+    + SNAPSHOTS
+    + SESSIONS
+)
+# version → the statements that lead from it to the next
+MIGRATIONS = {1: FIRST_TOKENS, 2: RENAMED, 3: CHECKED}
 
 
 def statements(text: str) -> list[str]:
@@ -120,10 +194,7 @@ def statements(text: str) -> list[str]:
 def prepare(version: int | None, run: Callable[[str], Any], words: dict[str, str], where: str) -> None:
     """Create or migrate the tables; `version` is the store's, None if it is empty."""
     if version is not None and version > VERSION:
-        raise StoreError(
-            f"{where} has schema version {version}, this worthwhile knows versions up to {VERSION}; "
-            "it was used by a newer worthwhile: pip install --upgrade worthwhile"
-        )
+        raise too_new(where, version)
     if version is None:
         todo = [*statements(TABLES.format(**words)), "create table worthwhile (version bigint not null)"]
         todo.append(f"insert into worthwhile values ({VERSION})")
@@ -132,6 +203,20 @@ def prepare(version: int | None, run: Callable[[str], Any], words: dict[str, str
         todo += [f"update worthwhile set version = {VERSION}"] if todo else []
     for sql in todo:
         run(sql)
+
+
+def too_new(where: str, version: Any) -> StoreError:
+    """Somebody has brought the store up to date for a newer worthwhile than this one."""
+    return StoreError(
+        f"{where} has schema version {version}, this worthwhile knows versions up to {VERSION}; "
+        "it was used by a newer worthwhile: pip install --upgrade worthwhile"
+    )
+
+
+def damaged(table: str, row: str, why: str) -> StoreError:
+    """Something that cannot be done without is not what was written."""
+    remedy = "restore a backup; `worthwhile check` lists all that is damaged"
+    return StoreError(f"table {table}, {row}: {why}; nothing was stored: {remedy}")
 
 
 def without_password(url: str) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from worthwhile.live.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
+from worthwhile.live.stores.checksums import DOES_NOT_FIT, checksum, task_checksum
+from worthwhile.live.stores.schema import VERSION, damaged, too_new
 
 AT_ONCE = 500  # values in one list: databases limit how many a statement has, a batch may name more
+PARTS_AT_ONCE = 8  # of a snapshot, in memory
 
 
 def columns(row: Any) -> str:
@@ -22,14 +25,19 @@ def marks(count: int) -> str:
 # Statements are written with SQLite's placeholders. Columns are named by the rows they fill, so they cannot fall apart.
 
 LIST_SCHEDULERS = "select name from schedulers order by name"
-CREATE_SCHEDULER = "insert into schedulers (name, seed_key, settings) values (?, ?, ?) on conflict (name) do nothing"
-READ_SETTINGS = "select settings from schedulers where id = ?"
-CHANGE_SETTINGS = "update schedulers set settings = ?, generation = generation + 1 where id = ?"
+# The version comes along with every header: whoever is older than the store must not write another row.
+HEADER = "(select max(version) from worthwhile), id, seed_key, settings_generation, names, tasks, reports"
+READ_VERSION = "select max(version) from worthwhile"
+CREATE_SCHEDULER = """insert into schedulers (name, seed_key, settings, checksum) values (?, ?, ?, ?)
+  on conflict (name) do nothing"""
+READ_SETTINGS = "select name, seed_key, settings, checksum from schedulers where id = ?"
+CHANGE_SETTINGS = """update schedulers set settings = ?, checksum = ?, settings_generation = settings_generation + 1
+  where id = ?"""
 # The counters give the next numbers. Whoever counts has locked the row with OPEN, so numbers come in order of commit.
 COUNT_ROWS = "update schedulers set names = names + ?, tasks = tasks + ?, reports = reports + ? where id = ?"
 
-READ_NAMES = f"select {columns(NameRow)} from names where scheduler = ? and place > ? order by place"
-ADD_NAMES = f"insert into names (scheduler, {columns(NameRow)}) values ({marks(5)})"
+READ_NAMES = f"select {columns(NameRow)}, checksum from names where scheduler = ? and position > ? order by position"
+ADD_NAMES = f"insert into names (scheduler, {columns(NameRow)}, checksum) values ({marks(6)})"
 
 # `report is null and cancelled = 0` is the condition of the index tasks_running, word for word: only so is it used.
 RUNNING_TASKS = """select kind, option from tasks
@@ -38,27 +46,34 @@ COUNT_RUNNING = f"select kind, option, count(*) from ({RUNNING_TASKS}) as each g
 COUNT_EXPIRED = """select kind, option, count(*) from tasks
   where scheduler = ? and lease_end <= ? and report is null and cancelled = 0
   group by kind, option order by kind, option"""
-READ_TASKS = f"select {columns(TaskRow)} from tasks where scheduler = ? and task in ({{list}})"
-READ_TASKS_BY_KEY = f"select {columns(TaskRow)} from tasks where scheduler = ? and key in ({{list}})"
-READ_LATEST_TASKS = f"select {columns(TaskRow)} from tasks where scheduler = ? order by task desc limit ?"
-ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}) values ({marks(19)})"
+SELECT_TASKS = f"select {columns(TaskRow)}, checksum from tasks where scheduler = ?"
+READ_TASKS = f"{SELECT_TASKS} and task in ({{list}})"
+READ_TASKS_BY_KEY = f"{SELECT_TASKS} and key in ({{list}})"
+READ_LATEST_TASKS = f"{SELECT_TASKS} order by task desc limit ?"
+ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values ({marks(25)})"
 # Option and overhead change only when history tells of a task first by an observation, then by its own report.
-CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?
-  where scheduler = ? and task = ?"""
+CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?,
+  outcome = ?, attempts = ?, checksum = ? where scheduler = ? and task = ?"""
 
-READ_LOG = f"select {columns(LogRow)} from reports where scheduler = ? and number > ? order by number limit ?"
-READ_OBSERVATIONS = (
-    f"select {columns(LogRow)} from reports where scheduler = ? and task in ({{list}}) and observed <> {OWN}"
-)
-ADD_TO_LOG = f"insert into reports (scheduler, {columns(LogRow)}) values ({marks(12)})"
+LOGGED = ", ".join(LogRow._fields[:-1])  # `damage` is found when a row is read
+SELECT_LOG = f"select {LOGGED}, checksum from reports where scheduler = ?"
+READ_LOG = f"{SELECT_LOG} and number > ? order by number limit ?"
+READ_OBSERVATIONS = f"{SELECT_LOG} and task in ({{list}}) and observed <> {OWN}"
+ADD_TO_LOG = f"insert into reports (scheduler, {LOGGED}, checksum) values ({marks(15)})"
 
 READ_SNAPSHOT = f"select {columns(Snapshot)} from snapshots where scheduler = ?"
+READ_PARTS = "select bytes from snapshot_parts where scheduler = ? and part > ? and part <= ? order by part"
 DELETE_SNAPSHOT = "delete from snapshots where scheduler = ?"
-ADD_SNAPSHOT = f"insert into snapshots (scheduler, {columns(Snapshot)}) values ({marks(7)})"
+DELETE_PARTS = "delete from snapshot_parts where scheduler = ?"
+ADD_SNAPSHOT = f"insert into snapshots (scheduler, {columns(Snapshot)}) values ({marks(8)})"
+ADD_PART = f"insert into snapshot_parts (scheduler, part, bytes) values ({marks(3)})"
 
 READ_TOKENS = f"select {columns(TokenRow)} from tokens order by created, name"
-ADD_TOKEN = f"insert into tokens ({columns(TokenRow)}) values ({marks(5)})"
+ADD_TOKEN = f"insert into tokens ({columns(TokenRow)}) values ({marks(7)})"
 REVOKE_TOKEN = "update tokens set revoked = ? where name = ? and revoked is null"  # the first time counts
+
+
+COUNTED = {int, float}  # what a header is made of; only the time is a float
 
 
 class SqlTransaction(ABC):
@@ -86,20 +101,36 @@ class SqlTransaction(ABC):
         return [name for (name,) in self.query(LIST_SCHEDULERS)]
 
     def create(self, name: str, seed_key: int, settings: str) -> None:
-        self.write(CREATE_SCHEDULER, [(name, seed_key, settings)])
+        self.write(CREATE_SCHEDULER, [(name, seed_key, settings, checksum(name, seed_key, settings))])
 
     def open(self, name: str) -> Header | None:
         rows = self.query(self.OPEN, (name,))
-        return Header(*rows[0]) if rows else None
+        if not rows:
+            return None
+        version, *header = rows[0]
+        if version != VERSION:
+            raise too_new("the store", version)
+        if set(map(type, header)) != COUNTED:
+            raise damaged("schedulers", f"scheduler {name!r}", f"{header[:-1]} are not all whole numbers")
+        return Header(*header)
 
     def settings(self, id: int) -> str:
-        return str(self.query(READ_SETTINGS, (id,))[0][0])
+        *fields, kept = self.query(READ_SETTINGS, (id,))[0]
+        if kept is not None and kept != checksum(*fields):
+            raise damaged("schedulers", f"scheduler {fields[0]!r}", DOES_NOT_FIT)
+        return str(fields[2])
 
     def change(self, id: int, settings: str) -> None:
-        self.write(CHANGE_SETTINGS, [(settings, id)])
+        name, seed_key, *_ = self.query(READ_SETTINGS, (id,))[0]
+        self.write(CHANGE_SETTINGS, [(settings, checksum(name, seed_key, settings), id)])
 
     def names(self, id: int, after: int) -> list[NameRow]:
-        return [NameRow._make(row) for row in self.query(READ_NAMES, (id, after))]
+        names = []
+        for *fields, kept in self.query(READ_NAMES, (id, after)):
+            if kept is not None and kept != checksum(id, *fields):
+                raise damaged("names", f"scheduler {id}, position {fields[0]}", DOES_NOT_FIT)
+            names.append(NameRow._make(fields))
+        return names
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
         return self.listed(COUNT_RUNNING, (id,), kinds, (now,))
@@ -108,23 +139,32 @@ class SqlTransaction(ABC):
         return [(kind, option, count) for kind, option, count in self.query(COUNT_EXPIRED, (id, now))]
 
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
-        return [TaskRow._make(row) for row in self.listed(READ_TASKS, (id,), numbers)]
+        return [task_row(id, row) for row in self.listed(READ_TASKS, (id,), numbers)]
 
     def keyed(self, id: int, keys: Sequence[str]) -> list[TaskRow]:
-        return [TaskRow._make(row) for row in self.listed(READ_TASKS_BY_KEY, (id,), keys)]
+        return [task_row(id, row) for row in self.listed(READ_TASKS_BY_KEY, (id,), keys)]
 
     def latest(self, id: int, count: int) -> list[TaskRow]:
-        return [TaskRow._make(row) for row in self.query(READ_LATEST_TASKS, (id, count))]
+        return [task_row(id, row) for row in self.query(READ_LATEST_TASKS, (id, count))]
 
     def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
-        return [LogRow._make(row) for row in self.listed(READ_OBSERVATIONS, (id,), tasks)]
+        return [log_row(id, row) for row in self.listed(READ_OBSERVATIONS, (id,), tasks)]
 
     def reports(self, id: int, after: int, count: int) -> list[LogRow]:
-        return [LogRow._make(row) for row in self.query(READ_LOG, (id, after, count))]
+        return [log_row(id, row) for row in self.query(READ_LOG, (id, after, count))]
 
     def snapshot(self, id: int) -> Snapshot | None:
         rows = self.query(READ_SNAPSHOT, (id,))
-        return Snapshot._make(rows[0]) if rows else None
+        if not rows:
+            return None
+        snapshot = Snapshot._make(rows[0])
+        return snapshot._replace(parts=self.parts(id, snapshot.parts))
+
+    def parts(self, id: int, count: Any) -> Iterator[bytes]:
+        """The parts of the snapshot, a few at a time."""
+        for after in range(0, count, PARTS_AT_ONCE):
+            for (part,) in self.query(READ_PARTS, (id, after, min(count, after + PARTS_AT_ONCE))):
+                yield part
 
     def add(
         self,
@@ -134,12 +174,16 @@ class SqlTransaction(ABC):
         changed: Sequence[TaskRow],
         reports: Sequence[LogRow],
     ) -> None:
-        for sql, rows in ((ADD_NAMES, names), (ADD_TASKS, tasks), (ADD_TO_LOG, reports)):
-            if rows:
-                self.write(sql, [(id, *row) for row in rows])
+        if names:
+            self.write(ADD_NAMES, [(id, *row, checksum(id, *row)) for row in names])
+        if tasks:
+            self.write(ADD_TASKS, [(id, *row, task_checksum(id, row)) for row in tasks])
+        if reports:
+            self.write(ADD_TO_LOG, [(id, *row[:-1], checksum(id, *row[:-1])) for row in reports])
         if changed:
             self.write(CHANGE_TASKS, [
-                (row.option, row.overhead, row.reward, row.cost, row.report, row.cancelled, id, row.task)
+                (row.option, row.overhead, row.reward, row.cost, row.report, row.cancelled, row.outcome, row.attempts,
+                 task_checksum(id, row), id, row.task)
                 for row in changed
             ])  # fmt: skip
         if names or tasks or reports:
@@ -150,8 +194,12 @@ class SqlTransaction(ABC):
         """New and changed tasks have been written, for a dialect that wants to know."""
 
     def save(self, id: int, snapshot: Snapshot) -> None:
-        self.write(DELETE_SNAPSHOT, [(id,)])
-        self.write(ADD_SNAPSHOT, [(id, *snapshot)])
+        count = 0
+        for sql in (DELETE_SNAPSHOT, DELETE_PARTS):
+            self.write(sql, [(id,)])
+        for count, part in enumerate(snapshot.parts, 1):
+            self.write(ADD_PART, [(id, count, part)])
+        self.write(ADD_SNAPSHOT, [(id, *snapshot._replace(parts=count))])  # type: ignore[arg-type]
 
     def tokens(self) -> list[TokenRow]:
         return [TokenRow._make(row) for row in self.query(READ_TOKENS)]
@@ -161,3 +209,18 @@ class SqlTransaction(ABC):
 
     def revoke_token(self, name: str, now: float) -> None:
         self.write(REVOKE_TOKEN, [(now, name)])
+
+
+def task_row(id: int, row: tuple[Any, ...]) -> TaskRow:
+    """A task as it was written."""
+    kept = row[-1]
+    if kept is not None and kept != task_checksum(id, row):
+        raise damaged("tasks", f"scheduler {id}, task {row[0]}", DOES_NOT_FIT)
+    return tuple.__new__(TaskRow, row[:-1])
+
+
+def log_row(id: int, row: tuple[Any, ...]) -> LogRow:
+    """An entry of the log, with its damage if it is not what was written."""
+    fields, kept = row[:-1], row[-1]
+    damage = DOES_NOT_FIT if kept is not None and kept != checksum(id, *fields) else ""
+    return tuple.__new__(LogRow, (*fields, damage))

@@ -20,7 +20,7 @@ from worthwhile.errors import StoreError
 from worthwhile.live.stores.base import Answer, TaskRow, Transaction
 from worthwhile.live.stores.forking import Forkable
 from worthwhile.live.stores.schema import prepare
-from worthwhile.live.stores.sql import RUNNING_TASKS, SqlTransaction
+from worthwhile.live.stores.sql import HEADER, RUNNING_TASKS, SqlTransaction
 
 SYNCHRONOUS = ("full", "normal")
 PATIENCE = 30.0  # seconds to wait for other processes
@@ -33,7 +33,7 @@ class SqliteStore(SqlTransaction, Forkable):
     """Store and transaction in one. `full` survives a power cut, `normal` only the end of the process."""
 
     # No lock here: `begin immediate` has taken the only one that SQLite has for writers.
-    OPEN = "select id, seed_key, generation, names, tasks, reports, unixepoch('subsec') from schedulers where name = ?"
+    OPEN = f"select {HEADER}, unixepoch('subsec') from schedulers where name = ?"
 
     def __init__(self, path: str | Path, synchronous: str = "full", create: bool = True) -> None:
         super().__init__()
