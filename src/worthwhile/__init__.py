@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # the public names as a type checker sees them; below, the sa
     from worthwhile.optimum import theorem_bound as theorem_bound
     from worthwhile.problem import Noise as Noise
     from worthwhile.problem import Problem as Problem
-    from worthwhile.problem import read_problem as read_problem
     from worthwhile.problem import seven_kinds as seven_kinds
     from worthwhile.problem import two_kinds as two_kinds
+    from worthwhile.problem_files import read_problem as read_problem
     from worthwhile.random_problems import random_problem as random_problem
     from worthwhile.rng import Rng as Rng
     from worthwhile.service.client import Client as Client
@@ -53,7 +53,8 @@ else:
         "live.scheduler": "Scheduler",
         "live.task": "Task",
         "optimum": "solve theorem_bound",
-        "problem": "Noise Problem read_problem seven_kinds two_kinds",
+        "problem": "Noise Problem seven_kinds two_kinds",
+        "problem_files": "read_problem",
         "random_problems": "random_problem",
         "rng": "Rng",
         "service.client": "Client",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,13 +93,11 @@ class Problem:
         options = tuple(dict.fromkeys(option for _, row in kinds.values() for option in row))
         column = {option: position for position, option in enumerate(options)}
         reward, cost = np.full((2, len(kinds), len(options)), np.nan)
-        for row, (_, offered) in enumerate(kinds.values()):
-            for option, (r, c) in offered.items():
-                reward[row, column[option]], cost[row, column[option]] = r, c
-        for kind, (_, offered) in kinds.items():
+        for row, (kind, (_, offered)) in enumerate(kinds.items()):
             for option, (r, c) in offered.items():
                 if not (math.isfinite(r) and math.isfinite(c)):
                     raise BadProblem(f"kind {kind!r}, option {option!r}: reward {r}, cost {c}; both must be finite")
+                reward[row, column[option]], cost[row, column[option]] = r, c
         arrival = np.array([share for share, _ in kinds.values()], dtype=float)
         return cls(name, tuple(kinds), options, arrival, reward, cost, **settings)
 
@@ -136,19 +133,16 @@ def check(problem: Problem) -> None:
     if not offered.any(axis=1).all():
         kind = problem.kinds[int(np.argmin(offered.any(axis=1)))]
         raise BadProblem(f"kind {kind!r} has no options; it needs at least one")
-    bad = offered & ~(problem.cost > 0.0)
-    if bad.any():
-        row, column = map(int, np.argwhere(bad)[0])
-        where = f"kind {problem.kinds[row]!r}, option {problem.options[column]!r}"
-        raise BadProblem(
-            f"{where}: mean cost {problem.cost[row, column]:g}; it must be above 0, or reward per cost means nothing"
-        )
-    check_size(problem, "reward", problem.reward, 0.0)
-    check_size(problem, "cost", problem.cost, SMALLEST)
+    reward, cost = problem.reward, problem.cost
+    check_means(problem, "cost", cost > 0.0, "it must be above 0, or reward per cost means nothing")
+    most = f"it must be at most {LARGEST:g}"  # or squares and quotients would leave the range of numbers
+    check_means(problem, "reward", np.abs(reward) <= LARGEST, f"{most}: use another unit")
+    within = (cost >= SMALLEST) & (cost <= LARGEST)
+    check_means(problem, "cost", within, f"{most} and at least {SMALLEST:g}: use another unit")
     if not -1.0 <= problem.correlation <= 1.0:
         raise BadProblem(f"correlation = {problem.correlation}; it must be from −1 to 1")
-    check_noise("reward", problem.reward_noise, problem.reward[offered])
-    check_noise("cost", problem.cost_noise, problem.cost[offered])
+    check_noise("reward", problem.reward_noise, reward[offered])
+    check_noise("cost", problem.cost_noise, cost[offered])
 
 
 def check_shape(kinds: Any) -> None:
@@ -163,14 +157,14 @@ def check_shape(kinds: Any) -> None:
         raise BadProblem(f"{str(kinds)[:100]}: {error}; write {shape}") from None
 
 
-def check_size(problem: Problem, quantity: str, means: Floats, least: float) -> None:
-    """Refuse means whose squares or quotients would leave the range of numbers."""
-    bad = problem.offered & ~((np.abs(means) <= LARGEST) & (np.abs(means) >= least))
+def check_means(problem: Problem, quantity: str, good: npt.NDArray[np.bool_], rule: str) -> None:
+    """Refuse the first mean reward or cost on offer that breaks a rule."""
+    bad = problem.offered & ~good
     if bad.any():
         row, column = map(int, np.argwhere(bad)[0])
+        mean = problem.reward[row, column] if quantity == "reward" else problem.cost[row, column]
         where = f"kind {problem.kinds[row]!r}, option {problem.options[column]!r}"
-        limits = f"at most {LARGEST:g}" + (f" and at least {least:g}" if least else "")
-        raise BadProblem(f"{where}: mean {quantity} {means[row, column]:g}; it must be {limits}: use another unit")
+        raise BadProblem(f"{where}: mean {quantity} {mean:g}; {rule}")
 
 
 def check_noise(quantity: str, noise: Noise, means: Floats) -> None:
@@ -212,111 +206,3 @@ def seven_kinds() -> Problem:
         for number, (arrival, offer) in enumerate(zip(arrivals, offers, strict=True), 1)
     }
     return Problem.of(kinds, name="seven-kinds")
-
-
-PRESETS = {"two-kinds-0.8": two_kinds, "two-kinds-0.6": lambda: two_kinds(0.6), "seven-kinds": seven_kinds}
-
-
-def read_problem(source: str | Path) -> Problem:
-    """A preset by name, or a problem from a TOML file (docs/problems.md shows one)."""
-    if str(source) in PRESETS:
-        return PRESETS[str(source)]()
-    if str(source).startswith("two-kinds-") and not Path(source).is_file():
-        return two_kinds(share_in(str(source)))
-    import tomllib
-
-    try:
-        with open(source, "rb") as file:
-            content = tomllib.load(file)
-    except FileNotFoundError:
-        hint = did_you_mean(str(source), PRESETS)
-        raise BadProblem(f"no problem file {str(source)!r}, and no preset of that name; {hint}") from None
-    except (OSError, ValueError, RecursionError) as error:  # bad UTF-8, bad TOML, numbers of 5 000 digits
-        raise BadProblem(f"{source}: {error}") from None
-    try:
-        return from_toml(content, Path(source).stem)
-    except BadProblem as error:
-        raise BadProblem(f"{source}: {error}") from None
-
-
-def share_in(name: str) -> float:
-    """The p of `two-kinds-p`."""
-    text = name.removeprefix("two-kinds-")
-    try:
-        return number(name, "p", float(text))
-    except ValueError:
-        raise BadProblem(f"{name}: p = {text!r}; it must be a finite number") from None
-
-
-def from_toml(content: Mapping[str, Any], name: str) -> Problem:
-    """A problem from the parsed content of a TOML file."""
-    only(content, "the file", {"name", "kind", "units", "noise"})
-    kinds: dict[str, tuple[float, dict[str, tuple[float, float]]]] = {}
-    entries = content.get("kind", [])
-    if not isinstance(entries, list) or not entries:
-        raise BadProblem("no [[kind]] table; a problem needs at least one")
-    for index, entry in enumerate(entries, 1):
-        if not isinstance(entry, Mapping):
-            raise BadProblem(f"kind {index} is {entry!r}; it must be a table")
-        kind = str(entry.get("name", f"kind {index}"))
-        where = f"kind {kind!r}"
-        only(entry, where, {"name", "arrival", "options"})
-        if kind in kinds:
-            raise BadProblem(f"{where} appears twice; names must differ")
-        if "arrival" not in entry:
-            raise BadProblem(f"{where} has no arrival; give the share of tasks that are of this kind")
-        options = entry.get("options", {})
-        if not isinstance(options, dict) or not options:
-            raise BadProblem(f"{where} has no options; give at least one: name = {{ reward = 1.0, cost = 2.0 }}")
-        kinds[kind] = (
-            number(where, "arrival", entry["arrival"]),
-            {option: pair(f"{where}, option {option!r}", value) for option, value in options.items()},
-        )
-    units, noise = content.get("units", {}), content.get("noise", {})
-    only(units, "[units]", {"reward", "cost"})
-    only(noise, "[noise]", {"reward", "cost", "correlation"})
-    return Problem.of(
-        kinds,
-        name=str(content.get("name", name)),
-        reward_noise=noise_from(noise.get("reward", {}), "reward"),
-        cost_noise=noise_from(noise.get("cost", {}), "cost"),
-        correlation=number("[noise]", "correlation", noise.get("correlation", 0.0)),
-        reward_unit=str(units.get("reward", "")),
-        cost_unit=str(units.get("cost", "")),
-    )
-
-
-def noise_from(content: Mapping[str, Any], quantity: str) -> Noise:
-    """The [noise] entry of the reward or the cost."""
-    where = f"[noise] {quantity}"
-    only(content, where, {"family", "sd", "cv"})
-    sizes = {name: number(where, name, content[name]) for name in ("sd", "cv") if name in content}
-    return Noise(str(content.get("family", "gaussian")), **sizes)
-
-
-def only(content: Any, where: str, allowed: set[str]) -> None:
-    """Refuse a key that would be ignored: most often it is misspelt."""
-    if not isinstance(content, Mapping):
-        raise BadProblem(f"{where} is {content!r}; it must be a table")
-    for key in content:
-        if key not in allowed:
-            raise BadProblem(f"{where} has an unknown key {key!r}; {did_you_mean(key, allowed)}")
-
-
-def pair(where: str, content: Any) -> tuple[float, float]:
-    """{ reward = …, cost = … }."""
-    only(content, where, {"reward", "cost"})
-    for name in ("reward", "cost"):
-        if name not in content:
-            raise BadProblem(f"{where} has no {name}; an option needs both a mean reward and a mean cost")
-    return number(where, "reward", content["reward"]), number(where, "cost", content["cost"])
-
-
-def number(where: str, name: str, value: Any) -> float:
-    """A finite number."""
-    try:
-        if isinstance(value, bool | str) or not math.isfinite(value):
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        raise BadProblem(f"{where}: {name} = {value!r}; it must be a finite number") from None
-    return float(value)

@@ -12,7 +12,8 @@ import pytest
 
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter
-from worthwhile.problem import FAMILIES, Noise, Problem, read_problem, seven_kinds, two_kinds
+from worthwhile.problem import FAMILIES, Noise, Problem, seven_kinds, two_kinds
+from worthwhile.problem_files import read_problem
 from worthwhile.random_problems import random_problem
 from worthwhile.rng import Rng
 from worthwhile.simulation.environments import drifting, synthetic

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from worthwhile.errors import BadParameter, Error, MissingExtra
-from worthwhile.problem import Problem, read_problem
+from worthwhile.problem import Problem
+from worthwhile.problem_files import read_problem
 from worthwhile.random_problems import random_problem
 from worthwhile.simulation.environments import replay
 

@@ -24,7 +24,8 @@ from worthwhile.optimum import Optimum, solve
 from worthwhile.optimum import value as worth
 from worthwhile.policies.base import Known, Policy, checked, known
 from worthwhile.policies.registry import DEFAULT, make
-from worthwhile.problem import Problem, read_problem
+from worthwhile.problem import Problem
+from worthwhile.problem_files import read_problem
 from worthwhile.simulation.environments.base import Drift, Environment, World
 from worthwhile.simulation.environments.synthetic import synthetic
 from worthwhile.simulation.loop import TOTALS, Block, Flight, Truth, engine_for, new_flight, truth_of
