@@ -26,7 +26,7 @@ from worthwhile.problem import Problem, seven_kinds
 from worthwhile.simulation.environments import Environment, synthetic
 from worthwhile.simulation.loop import TOTALS, Block, engine_for, new_flight, truth_of
 from worthwhile.simulation.progress import Progress
-from worthwhile.simulation.simulator import BLOCK, NO_DELAY, Delay, Job, Sweep, stages_of
+from worthwhile.simulation.runs import BLOCK, NO_DELAY, Delay, Job, Sweep, stages_of
 
 TASKS = 100_000
 PIECE = 4_000

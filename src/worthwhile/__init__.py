@@ -3,7 +3,7 @@
 The flow is the paper's loop: tasks **arrive**, a policy **chooses** an option, **feedback** brings its reward and cost,
 the policy **learns**. Read `learning.py` and `decision.py` for the paper's two modules, `policies/dol_rm.py` for its
 algorithm, `policies/imed.py` for the default that needs no tuning, `simulation/loop.py` for one run and
-`simulation/simulator.py` for many. For real tasks, `live/scheduler.py` decides and takes reports, `live/stores/` keeps
+`simulation/runs.py` for many. For real tasks, `live/scheduler.py` decides and takes reports, `live/stores/` keeps
 them, `execution/worker.py` runs them, and `service/` is the scheduler over HTTP.
 """
 

@@ -15,7 +15,7 @@ from worthwhile.live.scheduler import Scheduler
 from worthwhile.policies.base import Policy, known
 from worthwhile.policies.registry import LIST, make
 from worthwhile.simulation.loop import Block, play
-from worthwhile.simulation.simulator import Player, stages_of
+from worthwhile.simulation.runs import Player, stages_of
 
 TASKS, SEED = 400, 5
 FORGETFUL = "ratio-imed,half_life=1"  # its weights are scaled down on the way

@@ -20,7 +20,7 @@ from worthwhile.policies.registry import make
 from worthwhile.problem import seven_kinds, two_kinds
 from worthwhile.rng import Rng
 from worthwhile.simulation.environments import drifting
-from worthwhile.simulation.simulator import BLOCK
+from worthwhile.simulation.runs import BLOCK
 
 
 def test_the_same_policy_under_two_labels_gets_the_same_curves() -> None:

@@ -1,1 +1,1 @@
-"""The simulator: worlds that answer (`environments/`), one run (`loop`), many of them (`simulator`), what came out."""
+"""The simulator: worlds that answer (`environments/`), one run (`loop`), many (`runs`, `simulator`), what came out."""

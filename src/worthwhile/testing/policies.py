@@ -17,7 +17,7 @@ from worthwhile.problem import Noise, Problem
 from worthwhile.rng import Rng
 from worthwhile.simulation.environments import synthetic
 from worthwhile.simulation.loop import TOTALS, Block, engine_for, new_flight, truth_of
-from worthwhile.simulation.simulator import Delay
+from worthwhile.simulation.runs import Delay
 from worthwhile.state import Floats, Indices, Size
 from worthwhile.testing import rules
 from worthwhile.testing.rules import KEY, TASKS, attempt, broken
