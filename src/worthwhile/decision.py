@@ -20,6 +20,7 @@ class Decision(NamedTuple):
     cost_estimate: float
 
 
+# No option yet. Of the type that options have, or numba would not let `best` begin with it and hold an option later.
 NOTHING = Decision(np.uint32(0xFFFFFFFF), 0.0, 0.0)  # type: ignore[arg-type]
 
 

@@ -162,8 +162,14 @@ def bounds_of(problem: Problem) -> Bounds:
     return Bounds(r_min, r_max, c_min, c_max, price_min, price_max)
 
 
+def drift_constant(problem: Problem) -> float:
+    """b ≥ ½E(r̂ − θč)², of Lemma 4."""
+    r_min, r_max, c_min, c_max, price_min, price_max = bounds_of(problem)
+    return 0.5 * max(r_max - price_min * c_min, price_max * c_max - r_min) ** 2
+
+
 @dataclass(frozen=True)
-class Bound:
+class TheoremBound:
     """The paper's theorem with corrected constants, piece by piece; docs/theory.md derives it."""
 
     learning_error: float  # Lemma 1
@@ -173,22 +179,22 @@ class Bound:
     regret: float
 
 
-def theorem_bound(problem: Problem, horizon: int) -> Bound:
+def theorem_bound(problem: Problem, horizon: int) -> TheoremBound:
     """An upper bound on Gap(T) and R(T) of DOL-RM with step 1/(c_min √T), for noise with σ ≤ ½."""
     if horizon < 2:
         raise BadParameter(f"horizon = {horizon}; the bound needs at least 2 tasks")
-    r_min, r_max, c_min, c_max, price_min, price_max = bounds_of(problem)
+    r_min, _, c_min, c_max, price_min, price_max = bounds_of(problem)
     if r_min < 0.0:
         raise BadParameter(f"a mean reward of {r_min:g}; the proof needs rewards of 0 or more (θ ≥ 0): shift them")
     pairs, root = int(problem.offered.sum()), math.sqrt(horizon)
     width = 4.0 * math.sqrt(pairs * horizon * math.log(horizon))  # B ≥ Σ(r̂−r), Σ(c−č)
     weight = 1.0 + price_max
     learning_error = weight * width / (horizon * c_min)
-    drift = 0.5 * max(r_max - price_min * c_min, price_max * c_max - r_min) ** 2  # b
+    drift = drift_constant(problem)
     span = price_max - price_min
     ratio_error = root * (span**2 / 4.0 + drift / (2.0 * c_min**2)) + span * weight * width / (2.0 * c_min)
     robbins_monro_gap = max(
         learning_error, (c_max - c_min) / (horizon * c_min) * math.sqrt(2.0 * horizon * ratio_error)
     )
     total = learning_error + robbins_monro_gap
-    return Bound(learning_error, ratio_error, robbins_monro_gap, total, horizon * total)
+    return TheoremBound(learning_error, ratio_error, robbins_monro_gap, total, horizon * total)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-type_of_state = TypeVar("type_of_state", bound=tuple[Any, ...])
+State = TypeVar("State", bound=tuple[Any, ...])
 
 PART = 1 << 20  # bytes
 
@@ -41,15 +41,15 @@ def arrays(state: tuple[Any, ...], path: str = "") -> Iterator[tuple[str, npt.ND
             yield path + name, value
 
 
-def grow(policy: HasInit, state: type_of_state, kinds: int, options: int) -> type_of_state:
+def grow(policy: HasInit, state: State, kinds: int, options: int) -> State:
     """A larger state with everything learned so far in its corner; it decides as the old one did."""
-    larger: type_of_state = policy.init(kinds, options)
+    larger: State = policy.init(kinds, options)
     for (_, new), (_, old) in zip(arrays(larger), arrays(state), strict=True):
         new[tuple(slice(0, length) for length in old.shape)] = old
     return larger
 
 
-def freeze(state: type_of_state) -> type_of_state:
+def freeze(state: State) -> State:
     """The same state with every array read-only; `choose` and `judge` must not mind."""
     for _, array in arrays(state):
         array.flags.writeable = False

@@ -328,7 +328,7 @@ def feedback_of_negative_cost(self: Any, kind: int, option: int, latent: Any) ->
         ({"feedback": feedback_without_end}, rules.FEEDBACK, "inf"),
         ({"feedback": feedback_that_fails}, rules.FEEDBACK, "IndexError"),
         ({"feedback": feedback_that_pays_too_well}, rules.MEANS, "kind 'y', option 'a2': mean reward 1.0"),
-        ({"feedback": feedback_beyond_numba}, rules.COMPILES, "numba cannot compile any policy in Mine"),
+        ({"feedback": feedback_beyond_numba}, rules.COMPILES, "format spec in f-strings not supported"),
         ({"feedback": feedback_of_negative_cost}, rules.COSTS, "cost -"),
         ({"feedback": None}, rules.WORLD, "no method feedback"),
     ],

@@ -19,7 +19,7 @@ from worthwhile.experiments.comparison import (
     settings_table,
     simulate_each,
 )
-from worthwhile.experiments.figures import curve, name_lines, panels, reference
+from worthwhile.experiments.figures import add_legend, curve, panels, reference
 from worthwhile.optimum import loss
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem, two_kinds
@@ -117,7 +117,7 @@ def draw(rolling: Mapping[str, Floats], ends: Any) -> Any:
         if change != SLOWLY:
             reference(panel, [ends[-1] / 2] * 2, panel.get_ylim(), "the change")
         panel.xaxis.set_major_formatter("{x:,.0f}")
-    name_lines(figure)
+    add_legend(figure)
     return figure
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from worthwhile.experiments.base import OURS, Claim, Columns, Scale, by_column, plus_minus
-from worthwhile.experiments.figures import curve, name_lines, panels
+from worthwhile.experiments.figures import add_legend, curve, panels
 from worthwhile.plots import look_of
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem
@@ -190,7 +190,7 @@ def draw_losses(
             points(panel, [setting.names[x] for setting in settings], settings, policy)
         panel.set_xlabel(name)
         plain_log(panel)
-    name_lines(figure)
+    add_legend(figure)
     return figure
 
 
@@ -203,5 +203,5 @@ def draw_learning(shown: Mapping[str, Sequence[Results]], first: int, columns: i
             curve(panel, simulations[0].marks[later], mean[later], policy)
         plain_log(panel)
         panel.xaxis.set_major_formatter("{x:,.0f}")
-    name_lines(figure)
+    add_legend(figure)
     return figure

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from worthwhile.experiments.base import Claim, Columns, Outcome, Scale, by_column, outperforms, plus_minus, tidy_each
-from worthwhile.experiments.figures import name_lines, panels, ratio_curves
+from worthwhile.experiments.figures import add_legend, panels, ratio_curves
 from worthwhile.experiments.normalisation import normalised
 from worthwhile.optimum import ratio_of, solve
+from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments.base import Environment
 from worthwhile.simulation.environments.replay import replay
@@ -27,9 +28,9 @@ SETUP = "setup"  # the column with the seconds before the training itself
 TASKS, QUICK_TASKS = 10_000, 2_000
 RUNS, QUICK_RUNS = 100, 20
 FIRST = 10  # the figure begins here
-OURS, DEFAULT = "dol-rm-anytime", "ratio-imed"
+PAPER = "dol-rm-anytime"
 RIVALS = ("reward-ucb", "reward-ts", "ratio-ucb", "ratio-ts")  # both readings of the paper's UCB and TS
-REAL = (OURS, "reward-ucb", "reward-ts", DEFAULT)  # what `worthwhile train` really trains unless told
+REAL = (PAPER, "reward-ucb", "reward-ts", DEFAULT)  # what `worthwhile train` really trains unless told
 CLAIM = "Real training of five image classifiers: DOL-RM outperforms UCB and TS"
 
 
@@ -46,7 +47,7 @@ def table_in(folder: Path | None) -> Path | None:
 
 def replayed(path: Path, scale: Scale) -> Outcome:
     """All policies with every way to count costs."""
-    tasks, runs, policies = scale.pick(QUICK_TASKS, TASKS), scale.pick(QUICK_RUNS, RUNS), (OURS, *RIVALS, DEFAULT)
+    tasks, runs, policies = scale.pick(QUICK_TASKS, TASKS), scale.pick(QUICK_RUNS, RUNS), (PAPER, *RIVALS, DEFAULT)
     by_costs = {costs: scale.simulate(world, policies, tasks, runs) for costs, world in worlds(path).items()}
     curves = tidy_each("costs", by_costs, ("ratio", "expected_ratio", "loss", "regret"))
     return Outcome(
@@ -105,7 +106,7 @@ def draw(by_costs: Mapping[str, Results]) -> object:
     figure, axes = panels(list(by_costs), "tasks", "cumulative reward / cost", columns=2)
     for panel, results in zip(axes, by_costs.values(), strict=True):
         ratio_curves(panel, results, "ratio", FIRST, results.policies)
-    name_lines(figure)
+    add_legend(figure)
     return figure
 
 
@@ -117,8 +118,8 @@ def claim(costs: str, results: Results) -> Claim:
     simple = ", ".join(f"{rule} {ratio:.4g}" for rule, ratio in rules(results.problem).items())
     return Claim(
         f"{CLAIM} (replay, {costs}, {results.marks[-1]:,} tasks)",
-        outperforms(results.measure("loss")[:, :, -1], results.policies, OURS, RIVALS),
-        f"loses {lost[OURS]} % of the optimum; {others}; {simple}",
+        outperforms(results.measure("loss")[:, :, -1], results.policies, PAPER, RIVALS),
+        f"loses {lost[PAPER]} % of the optimum; {others}; {simple}",
     )
 
 

@@ -63,7 +63,7 @@ def ratio_curves(panel: Any, results: Results, measure: str, first: int, banded:
     panel.set_xscale("log")
 
 
-def name_lines(figure: Any) -> None:
+def add_legend(figure: Any) -> None:
     """One legend for all panels, below them."""
     lines: dict[str, Any] = {}
     for panel in figure.axes:

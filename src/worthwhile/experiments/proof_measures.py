@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from worthwhile.experiments.growth import Statistic, resampled
-from worthwhile.optimum import bounds_of, theorem_bound
+from worthwhile.optimum import bounds_of, drift_constant, theorem_bound
 from worthwhile.problem import Problem
 from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
@@ -117,12 +117,6 @@ def terms(results: Results, policy: str, seed: int) -> list[Term]:
     return [Term(policy, tasks, len(sample), name, *value, limits[name]) for name, value in values.items()]
 
 
-def drift_constant(problem: Problem) -> float:
-    """b ≥ ½E(r̂ − θč)²."""
-    r_min, r_max, c_min, c_max, price_min, price_max = bounds_of(problem)
-    return 0.5 * max(r_max - price_min * c_min, price_max * c_max - r_min) ** 2
-
-
 def optimism(results: Results, policy: str) -> Floats:
     """(times,): E Σ(r̂−r) + θ*·Σ(c−č) so far."""
     column = results.policies.index(policy)
@@ -138,8 +132,8 @@ def drift_table(results: Results) -> dict[str, list[float]]:
 
     The bound on V is the lemma's inequality, started from V_1 and carried on from mark to mark.
     """
-    low, high = bounds_of(results.problem)[4:]
-    at, c_min, b = times(results), bounds_of(results.problem).cost_min, drift_constant(results.problem)
+    _, _, c_min, _, low, high = bounds_of(results.problem)
+    at, b = times(results), drift_constant(results.problem)
     step = 1.0 / (c_min * math.sqrt(results.marks[-1]))  # η
     squares = 0.5 * ((prices(results, "dol-rm") - results.best.ratio) ** 2).mean(axis=0)
     gained, length = np.diff(optimism(results, "dol-rm")), np.diff(at)

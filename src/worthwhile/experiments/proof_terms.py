@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from worthwhile.experiments.base import Claim, Columns, Outcome, Scale, by_column, plus_minus, verdict
-from worthwhile.experiments.figures import curve, name_lines, panels, reference
+from worthwhile.experiments.figures import add_legend, curve, panels, reference
 from worthwhile.experiments.growth import Power, fitted_power
 from worthwhile.experiments.proof_measures import (
     ORDERS,
@@ -114,7 +114,7 @@ def draw_errors(rows: Sequence[Term]) -> Any:
     for quantity, name in PARTS.items():
         tasks, value, _, _ = columns_of(rows, "dol-rm", quantity)
         curve(axes[0], tasks, value, f"its part {quantity}", label=name)
-    name_lines(figure)
+    add_legend(figure)
     return figure
 
 
@@ -127,7 +127,7 @@ def draw_drift(rows: Sequence[Term], drift: Columns) -> Any:
     curve(axes[1], drift["tasks"][after], drift["lyapunov"][after], "dol-rm")
     reference(axes[1], drift["tasks"][after], drift["lyapunov_bound"][after], "bound for dol-rm")
     axes[1].set(xscale="log", yscale="log", xlabel="tasks", ylabel="V")
-    name_lines(figure)
+    add_legend(figure)
     return figure
 
 
@@ -141,7 +141,7 @@ def draw_price(longest: Mapping[str, Results]) -> Any:
             curve(panel, at, mean, policy, (mean - spread, mean + spread))
         reference(panel, at, np.full(len(at), results.best.ratio), "optimum θ*")
         panel.set_xscale("log")
-    name_lines(figure)
+    add_legend(figure)
     return figure
 
 

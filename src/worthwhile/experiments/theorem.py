@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, plus_minus, verdict
-from worthwhile.experiments.figures import curve, name_lines, panels, reference
+from worthwhile.experiments.figures import add_legend, curve, panels, reference
 from worthwhile.experiments.growth import Power, Regret, fitted_power, regret_from, regret_sample, regrets
 from worthwhile.problem import Noise, seven_kinds, two_kinds
 from worthwhile.simulation.results import Results
@@ -97,7 +97,7 @@ def draw(rows: Sequence[Regret], problems: Sequence[str]) -> Any:
                 reference(panel, tasks, np.array([row.bound for row in chosen]), "bound for dol-rm")
                 guide(panel, tasks, regret)
         panel.set(xscale="log", yscale="log", ylim=(0.03, None))
-    name_lines(figure)
+    add_legend(figure)
     return figure
 
 

@@ -72,32 +72,32 @@ def fade(state: State, half_life: float) -> None:
 
 def first_untried(pulls: Floats, kind: int, options: Indices, pending: Indices) -> int:
     """The position of the first option that has neither reported nor is running; −1 if there is none."""
-    position = -1
-    for at, option in enumerate(options):
-        if position < 0 and pulls[kind, option] == 0.0 and pending[option] == 0:
-            position = at
-    return position
+    for position, option in enumerate(options):
+        if pulls[kind, option] == 0.0 and pending[option] == 0:
+            return position
+    return -1
 
 
 def least_busy(options: Indices, pending: Indices, rng: Rng) -> int:
     """The position of the option with the fewest tasks running, ties at random: all run, and none has reported."""
-    fewest, ties, position = math.inf, 0.0, -1
-    for at, option in enumerate(options):
+    fewest, ties, chosen = math.inf, 0.0, -1
+    for position, option in enumerate(options):
         running = pending[option]
         if running < fewest:
-            fewest, ties, position = running, 1.0, at
+            fewest, ties, chosen = running, 1.0, position
         elif running == fewest:
             ties += 1.0
-            if uniform(rng, at) * ties < 1.0:
-                position = at
-    return position
+            if uniform(rng, position) * ties < 1.0:
+                chosen = position
+    return chosen
 
 
 class RatioImed(NamedTuple):
-    """The default. Least evidence against being the best, plus the log of what a try costs; nothing to tune.
+    """The default: takes the option with the least evidence against its being the best; needs no bounds, no tuning.
 
-    It must be told nothing, and loses least on nearly every problem measured; ω-UCB is better with one kind and 100
-    options, DOL-RM told exact bounds in the first few hundred tasks. Where things change, set a half-life.
+    What a try would cost counts as well. It must be told nothing, and loses least on nearly every problem measured;
+    ω-UCB is better with one kind and 100 options, DOL-RM told exact bounds in the first few hundred tasks. Where things
+    change, set a half-life.
     """
 
     half_life: float = 0.0  # tasks after which evidence counts half, where things change; 0: it never fades

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.compiling import available, machine_code
+from worthwhile.compiling import available, first_cause, machine_code
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments import Drift, Environment, World, synthetic
-from worthwhile.simulation.loop import explained, feedback
+from worthwhile.simulation.loop import feedback
 from worthwhile.state import Floats, Indices
 from worthwhile.testing import rules
 from worthwhile.testing.rules import KEY, TASKS, attempt, broken
@@ -129,8 +129,7 @@ def answer_fast(world: World, option: int, kinds: Indices, latents: Floats) -> F
     """The compiled feedback."""
     answers = np.empty((len(kinds), 2))
     try:
-        loop = machine_code(answer_all, {"feedback": type(world).feedback})
-        explained(loop, "any policy", type(world).__name__)(world, option, kinds, latents, answers)
+        machine_code(answer_all, {"feedback": type(world).feedback})(world, option, kinds, latents, answers)
     except Exception as error:  # it ran interpreted, so this is numba's doing
-        raise broken(world, rules.COMPILES, str(error)) from error
+        raise broken(world, rules.COMPILES, first_cause(str(error))) from error
     return answers

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from worthwhile.experiments.figure_5 import SETUP, rules
-from worthwhile.experiments.figures import curve, name_lines, panels, reference
+from worthwhile.experiments.figures import add_legend, curve, panels, reference
 from worthwhile.experiments.records import save_figure
 from worthwhile.formatting import digits, table
 from worthwhile.problem import Problem
@@ -97,7 +97,7 @@ def draw(runs: Mapping[str, Floats], problem: Problem) -> Any:
         tasks, mean, spread = np.arange(1, so_far.shape[1] + 1), so_far.mean(axis=0), so_far.std(axis=0)
         curve(panel, tasks, mean, policy, (mean - spread, mean + spread))
     reference(panel, tasks, np.full(len(tasks), rules(problem)["θ*"]), "optimum θ* of the pilot")
-    name_lines(figure)
+    add_legend(figure)
     return figure
 
 
