@@ -59,6 +59,7 @@ def test_decide_and_report_from_a_shell(capsys: pytest.CaptureFixture[str], dura
     assert document(capsys, "report", durable, "1", "--cost", "3")["state"] == "reported"
     assert document(capsys, "status", durable)["ratio"] == pytest.approx(0.3)
     assert document(capsys, "decide", durable, "x", "-", "true", "5", "text")["option"] == "-"
+    assert "--cancel says" in complaint(capsys, "report", durable, "2", "--cancel", "--reward", "1")
     assert main(["report", durable, "2", "--cancel"]) == 0
     assert capsys.readouterr().out == "task 2: cancelled\n"
     assert "already has feedback" in complaint(capsys, "report", durable, "1", "--cost", "4")

@@ -101,7 +101,7 @@ def check_target(path: Path | None, suffixes: Sequence[str], module: str, extra:
         path.parent.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
-        raise BadParameter(f"cannot write {path}: {error}") from None
+        raise BadParameter(f"cannot write {path}: {error.strerror}") from None
 
 
 def import_from_here() -> None:

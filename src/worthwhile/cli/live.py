@@ -8,14 +8,30 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from worthwhile.cli import text as texts
 from worthwhile.cli.arguments import check_target, positive
 from worthwhile.cli.output import show
+from worthwhile.cli.text import explain_text, tasks_text
+from worthwhile.errors import BadParameter
 from worthwhile.formatting import shown
 from worthwhile.live.history import FORMATS, as_option
 from worthwhile.live.scheduler import Scheduler
 
 STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
+DECIDE = """\
+Prints the task's id and the option, with a tab in between. An option that reads as JSON (5, true, null) is a number or
+that word, everything else is text.
+
+examples:
+  worthwhile decide tasks.db weather 1 5 10
+  worthwhile decide tasks.db weather 1 5 10 --key job-17        the same key gives the same task
+  read id epochs < <(worthwhile decide tasks.db weather 1 5 10)
+"""
+REPORT = """\
+examples:
+  worthwhile report tasks.db 812 --reward 0.91 --cost 3.2
+  worthwhile report tasks.db 812 --reward 0.91                  and the cost later
+  worthwhile report tasks.db 812 --cancel                       it will not report
+"""
 STATUS = """\
 examples:
   worthwhile status tasks.db
@@ -53,21 +69,6 @@ exit code is 1 if they differ.
 examples:
   worthwhile rebuild tasks.db --check
 """
-DECIDE = """\
-Prints the task's id and the option, with a tab in between. An option that reads as JSON (5, true, null) is a number or
-that word, everything else is text.
-
-examples:
-  worthwhile decide tasks.db weather 1 5 10
-  worthwhile decide tasks.db weather 1 5 10 --key job-17        the same key gives the same task
-  read id epochs < <(worthwhile decide tasks.db weather 1 5 10)
-"""
-REPORT = """\
-examples:
-  worthwhile report tasks.db 812 --reward 0.91 --cost 3.2
-  worthwhile report tasks.db 812 --reward 0.91                  and the cost later
-  worthwhile report tasks.db 812 --cancel                       it will not report
-"""
 
 
 def add_commands(commands: Any) -> None:
@@ -80,17 +81,6 @@ def add_commands(commands: Any) -> None:
         parser.set_defaults(run=run)
         return parser
 
-    add("status", "how a live scheduler stands", STATUS, run_status)
-    parser = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
-    parser.add_argument("--count", type=positive, default=20, metavar="N", help="(20)")
-    parser = add("explain", "why a task got its option", EXPLAIN, run_explain)
-    parser.add_argument("id", metavar="ID")
-    parser = add("export", "the log as a table", EXPORT, run_export)
-    parser.add_argument("table", type=Path, metavar="FILE", help=", ".join(FORMATS))
-    parser = add("import", "start from recorded history", IMPORT, run_import)
-    parser.add_argument("table", type=Path, metavar="TABLE", help=", ".join(FORMATS))
-    parser = add("rebuild", "replay the log and compare", REBUILD, run_rebuild)
-    parser.add_argument("--check", action="store_true", required=True, help="compare, bit by bit")
     parser = add("decide", "choose an option for a task", DECIDE, run_decide)
     parser.add_argument("kind", metavar="KIND")
     parser.add_argument("options", nargs="+", metavar="OPTION")
@@ -101,10 +91,45 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--reward", type=float, metavar="R")
     parser.add_argument("--cost", type=float, metavar="C")
     parser.add_argument("--cancel", action="store_true", help="it will not report")
+    add("status", "how a live scheduler stands", STATUS, run_status)
+    parser = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
+    parser.add_argument("--count", type=positive, default=20, metavar="N", help="how many (20)")
+    parser = add("explain", "why a task got its option", EXPLAIN, run_explain)
+    parser.add_argument("id", metavar="ID")
+    parser = add("export", "the log as a table", EXPORT, run_export)
+    parser.add_argument("table", type=Path, metavar="FILE", help=", ".join(FORMATS))
+    parser = add("import", "start from recorded history", IMPORT, run_import)
+    parser.add_argument("table", type=Path, metavar="TABLE", help=", ".join(FORMATS))
+    parser = add("rebuild", "replay the log and compare", REBUILD, run_rebuild)
+    parser.add_argument("--check", action="store_true", required=True, help="compare, bit by bit")
 
 
 def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
     return Scheduler(arguments.store, arguments.name, create=create)
+
+
+def run_decide(arguments: argparse.Namespace) -> int:
+    """worthwhile decide"""
+    options = [as_option(text) for text in arguments.options]
+    with opened(arguments, create=True) as scheduler:
+        task = scheduler.decide(arguments.kind, options, key=arguments.key, lease=arguments.lease)
+    text = f"{task.id}\t{shown(task.option)}"
+    show({"task": task.id, "kind": task.kind, "option": task.option}, text, arguments.json)
+    return 0
+
+
+def run_report(arguments: argparse.Namespace) -> int:
+    """worthwhile report"""
+    if arguments.cancel and not arguments.reward is arguments.cost is None:
+        raise BadParameter("--cancel says that the task will not report; leave --reward and --cost out")
+    with opened(arguments) as scheduler:
+        if arguments.cancel:
+            scheduler.cancel(arguments.id)
+        else:
+            scheduler.report(arguments.id, arguments.reward, arguments.cost)
+        [line] = scheduler.tasks([arguments.id])
+    show(asdict(line), f"task {line.task}: {line.state}", arguments.json)
+    return 0
 
 
 def run_status(arguments: argparse.Namespace) -> int:
@@ -119,7 +144,7 @@ def run_tasks(arguments: argparse.Namespace) -> int:
     """worthwhile tasks"""
     with opened(arguments) as scheduler:
         lines = scheduler.latest(arguments.count)
-    show({"tasks": [asdict(line) for line in lines]}, texts.tasks_text(lines), arguments.json)
+    show({"tasks": [asdict(line) for line in lines]}, tasks_text(lines), arguments.json)
     return 0
 
 
@@ -127,7 +152,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
     """worthwhile explain"""
     with opened(arguments) as scheduler:
         explanation = scheduler.explain(arguments.id)
-    show(asdict(explanation), texts.explain_text(explanation), arguments.json)
+    show(asdict(explanation), explain_text(explanation), arguments.json)
     return 0
 
 
@@ -155,25 +180,3 @@ def run_rebuild(arguments: argparse.Namespace) -> int:
     text = f"{reports:,} reports replayed: " + ("the same, to the bit" if same else "NOT what the scheduler knows")
     show({"reports": reports, "same": same}, text, arguments.json)
     return 0 if same else 1
-
-
-def run_decide(arguments: argparse.Namespace) -> int:
-    """worthwhile decide"""
-    options = [as_option(text) for text in arguments.options]
-    with opened(arguments, create=True) as scheduler:
-        task = scheduler.decide(arguments.kind, options, key=arguments.key, lease=arguments.lease)
-    text = f"{task.id}\t{shown(task.option)}"
-    show({"task": task.id, "kind": task.kind, "option": task.option}, text, arguments.json)
-    return 0
-
-
-def run_report(arguments: argparse.Namespace) -> int:
-    """worthwhile report"""
-    with opened(arguments) as scheduler:
-        if arguments.cancel:
-            scheduler.cancel(arguments.id)
-        else:
-            scheduler.report(arguments.id, arguments.reward, arguments.cost)
-        [line] = scheduler.tasks([arguments.id])
-    show(asdict(line), f"task {line.task}: {line.state}", arguments.json)
-    return 0

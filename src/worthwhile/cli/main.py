@@ -39,7 +39,7 @@ def parser() -> Parser:
     """All commands and their options."""
     top = Parser("worthwhile", description="Learn to earn the most reward per cost.", epilog=OVERVIEW)
     top.add_argument("--version", action="version", version=f"worthwhile {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     simulate.add_commands(commands)
     live.add_commands(commands)
     serve.add_commands(commands)

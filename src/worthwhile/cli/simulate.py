@@ -97,7 +97,7 @@ def add_commands(commands: Any) -> None:
     command.set_defaults(run=run_solve)
 
     command = commands.add_parser("simulate", help="try policies on a problem", epilog=SIMULATE)
-    command.add_argument("problem", metavar="PROBLEM", help="as for `worthwhile solve`")
+    command.add_argument("problem", metavar="PROBLEM", help="a name or a file; `worthwhile solve --help` lists them")
     then = "switch to another problem at this task; repeatable"
     command.add_argument("--then", type=change, action="append", default=[], metavar="PROBLEM@TASK", help=then)
     add_simulation_options(command)
@@ -136,7 +136,8 @@ def add_reproduce(commands: Any) -> None:
 
 def add_simulation_options(command: argparse.ArgumentParser) -> None:
     """What `simulate` and `replay` share."""
-    add, policy = command.add_argument, "repeatable; NAME,parameter=value sets a parameter; all tries every policy"
+    add = command.add_argument
+    policy = "a policy to try; repeatable; NAME,parameter=value sets a parameter; all: every one"
     add("--policy", action="append", metavar="NAME", help=f"{policy} ({', '.join(USUAL)})")
     add("--tasks", type=whole, default=10_000, metavar="T", help="tasks per run (10000)")
     add("--runs", type=whole, default=20, metavar="N", help="runs, each with random numbers of its own (20)")

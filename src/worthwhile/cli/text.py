@@ -20,6 +20,11 @@ from worthwhile.tables import provenance
 
 Facts = dict[str, Any]
 MOST_KINDS = 40  # more rows than this are for --json
+LEGEND = """\
+expected ratio: by the true means of the options chosen; it still depends on which kinds happened to arrive
+ratio: as drawn, noise included
+lost %: the share of θ* that is missing, with the luck of arrivals taken out
+±: standard error of the column before it"""
 
 
 def problem_facts(problem: Problem, tasks: int) -> Facts:
@@ -170,8 +175,7 @@ def results_text(facts: Facts) -> str:
             table(["policy", *head], rows),
             f"\noptimum θ* = {amount(facts['best_ratio'], unit['ratio'])}; "
             f"per-kind greedy {digits(greedy['ratio'])} (loses {percent(greedy['loss'])})",
-            "expected ratio: of the chosen options' means (luck of arrivals included); ratio: of what was drawn; "
-            "lost: the share of θ* that is missing, 1 − ratio/θ* without the luck of arrivals; ±: standard error",
+            LEGEND,
             *(f"Advice: {words}" for words in facts["advice"]),
         ]
     )

@@ -72,24 +72,25 @@ def fade(state: State, half_life: float) -> None:
 
 def first_untried(pulls: Floats, kind: int, options: Indices, pending: Indices) -> int:
     """The position of the first option that has neither reported nor is running; −1 if there is none."""
-    for position, option in enumerate(options):
-        if pulls[kind, option] == 0.0 and pending[option] == 0:
-            return position
-    return -1
+    position = -1
+    for at, option in enumerate(options):
+        if position < 0 and pulls[kind, option] == 0.0 and pending[option] == 0:
+            position = at
+    return position
 
 
 def least_busy(options: Indices, pending: Indices, rng: Rng) -> int:
     """The position of the option with the fewest tasks running, ties at random: all run, and none has reported."""
-    fewest, ties, chosen = math.inf, 0.0, -1
-    for position, option in enumerate(options):
+    fewest, ties, position = math.inf, 0.0, -1
+    for at, option in enumerate(options):
         running = pending[option]
         if running < fewest:
-            fewest, ties, chosen = running, 1.0, position
+            fewest, ties, position = running, 1.0, at
         elif running == fewest:
             ties += 1.0
-            if uniform(rng, position) * ties < 1.0:
-                chosen = position
-    return chosen
+            if uniform(rng, at) * ties < 1.0:
+                position = at
+    return position
 
 
 class RatioImed(NamedTuple):
