@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from worthwhile import Environment, Problem, replay
-from worthwhile.tables import Table, read_table, subset
+from worthwhile.tables import Table, is_crossed, read_table
 
 TABLES = {  # name: added cost
     "cloud_vm": 0.0,
@@ -37,7 +37,8 @@ def ten_per_kind(table: Table) -> Table:
         by_name = options[np.argsort(names[options])]
         picked = by_name[np.linspace(0, len(by_name) - 1, 10).astype(int)]
         keep |= (table.kind == kind) & np.isin(table.option, picked)
-    return subset(table, keep)
+    kept = {name: getattr(table, name)[keep] for name in ("kind", "option", "item", "reward", "cost")}
+    return table._replace(**kept, crossed=is_crossed(kept["kind"], kept["option"], kept["item"]))
 
 
 def shuffled(problem: Problem, seed: int) -> Problem:

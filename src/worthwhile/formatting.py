@@ -27,6 +27,7 @@ def printable(text: str) -> str:
 
 
 def number(value: float | None) -> str:
+    """A number, or a dash where there is none."""
     return "–" if value is None else digits(value)
 
 

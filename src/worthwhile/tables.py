@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,14 +174,13 @@ def is_crossed(kind: npt.NDArray[np.int64], option: npt.NDArray[np.int64], item:
     return int((np.bincount(cells) * np.bincount(items)).sum()) == len(kind)
 
 
-def subset(table: Table, keep: Sequence[bool] | npt.NDArray[np.bool_]) -> Table:
-    """Only some rows of a table, its names unchanged."""
-    rows = np.asarray(keep, dtype=bool)
-    kept = [column[rows] for column in (table.kind, table.option, table.item, table.reward, table.cost)]
-    kind, option, item, reward, cost = kept
-    return Table(
-        table.name, table.kinds, table.options, kind, option, item, reward, cost, is_crossed(kind, option, item)
-    )
+def ratio_so_far(path: Path) -> Floats:
+    """ΣR/ΣC after every task of a table that `Scheduler.export` wrote; observations of other options are no tasks."""
+    columns = read_csv(path)
+    own = np.array([observed == "False" for observed in columns["observed"]], dtype=bool)
+    reward, cost = (np.cumsum(np.array(columns[name], float)[own]) for name in ("reward", "cost"))
+    ratio: Floats = reward / cost
+    return ratio
 
 
 def provenance(settings: Mapping[str, Any]) -> dict[str, Any]:

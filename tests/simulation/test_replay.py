@@ -16,7 +16,7 @@ from worthwhile.errors import BadTable
 from worthwhile.optimum import solve
 from worthwhile.simulation.environments import replay
 from worthwhile.simulation.simulator import simulate
-from worthwhile.tables import COLUMNS, Table, as_table, read_table, subset
+from worthwhile.tables import COLUMNS, Table, as_table, read_table
 
 Row = tuple[str, str, str, float, float]
 
@@ -131,13 +131,13 @@ def test_a_file_is_replayed_by_the_simulator(tmp_path: Path) -> None:
     assert result.provenance["units"] == {"reward": "points", "cost": "s"}
 
 
-def test_a_subset_keeps_the_names_of_the_whole() -> None:
+def test_an_option_without_rows_is_not_on_offer() -> None:
     table = table_of(crossed_rows())
-    part = subset(table, table.option != 0)
-    assert part.options == table.options
-    assert len(part.reward) == len(table.reward) - 12
-    assert part.crossed
-    assert not np.isfinite(replay(part).problem.reward[0, 0])
+    kept = table.option != 0
+    part = {name: getattr(table, name)[kept] for name in ("kind", "option", "item", "reward", "cost")}
+    problem = replay(table._replace(**part)).problem
+    assert problem.options == table.options
+    assert not problem.offered[:, 0].any()
 
 
 def test_an_added_cost_may_not_eat_the_costs() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +16,7 @@ from worthwhile.policies.registry import DEFAULT
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments import replay
 from worthwhile.state import Floats
-from worthwhile.tables import replace_file
+from worthwhile.tables import ratio_so_far, replace_file
 
 EXPLANATION = """\
 achieved: with everything that learning cost. The others are told all recorded
@@ -38,10 +37,7 @@ class Comparison(NamedTuple):
 def compare(path: Path) -> Comparison:
     """Replay the rules on a table that `Scheduler.export` wrote."""
     problem = replay(path).problem
-    with open(path, newline="", encoding="utf-8") as file:
-        own = [row for row in csv.DictReader(file) if row["observed"] == "False"]
-    reward, cost = (np.cumsum([float(row[name]) for row in own]) for name in ("reward", "cost"))
-    return Comparison(reward / cost, rules_of(problem), problem)
+    return Comparison(ratio_so_far(path), rules_of(problem), problem)
 
 
 def rules_of(problem: Problem) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from worthwhile.experiments.records import save_figure
 from worthwhile.formatting import digits, table
 from worthwhile.problem import Problem
 from worthwhile.state import Floats
-from worthwhile.tables import provenance, read_columns
+from worthwhile.tables import provenance, ratio_so_far, read_columns
 
 CHOICES = """\
 Our choices, where the paper says nothing: batches of 32 (rice 40, scenes 20), Adam with rate 0.001, ReLU, dropout 0.5,
@@ -40,15 +39,6 @@ def real_runs(plan: Any) -> dict[str, Floats]:
             if plan.length and len(so_far) == plan.length:
                 ratios.setdefault(policy, []).append(so_far)
     return {policy: np.stack(of_runs) for policy, of_runs in ratios.items()}
-
-
-def ratio_so_far(path: Path) -> Floats:
-    """After every task of a run; observations of other options are no tasks."""
-    with open(path, newline="", encoding="utf-8") as file:
-        own = [row for row in csv.DictReader(file) if row["observed"] == "False"]
-    reward, cost = (np.cumsum([float(row[name]) for row in own]) for name in ("reward", "cost"))
-    so_far: Floats = reward / cost
-    return so_far
 
 
 def facts(plan: Any, problem: Problem, pilot: Path, replayed: Any) -> dict[str, Any]:
