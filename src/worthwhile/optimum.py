@@ -52,10 +52,8 @@ class Optimum:
 def value(problem: Problem, choice: Choice) -> tuple[float, float]:
     """Mean reward and cost per task when every kind always takes its chosen option."""
     rows = np.arange(len(problem.kinds))
-    return (
-        float(problem.arrival @ problem.reward[rows, choice]),
-        float(problem.arrival @ problem.cost[rows, choice]),
-    )
+    reward, cost = problem.reward[rows, choice], problem.cost[rows, choice]
+    return float(problem.arrival @ reward), float(problem.arrival @ cost)
 
 
 def ratio_of(problem: Problem, choice: Choice) -> float:

@@ -175,11 +175,9 @@ def check_noise(quantity: str, noise: Noise, means: Floats) -> None:
     if noise.family in ("gamma", "lognormal") and low <= 0.0:
         raise BadProblem(f"{noise.family} {quantity}s need means above 0; the smallest is {low:g}")
     if noise.family == "beta":
-        deviation = noise.deviation(means)
-        if (deviation**2 >= means * (1.0 - means)).any():
-            raise BadProblem(
-                f"beta {quantity}s: sd {deviation.max():g} is too large for means from {low:g} to {high:g}"
-            )
+        sd = noise.deviation(means)
+        if (sd**2 >= means * (1.0 - means)).any():
+            raise BadProblem(f"beta {quantity}s: sd {sd.max():g} is too large for means from {low:g} to {high:g}")
 
 
 def two_kinds(p: float = 0.8) -> Problem:

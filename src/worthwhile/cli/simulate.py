@@ -90,9 +90,7 @@ def add_commands(commands: Any) -> None:
     """The commands on a problem, a recorded table or the paper's experiments."""
     command = commands.add_parser("solve", help="the best possible ratio, when everything is known", epilog=SOLVE)
     command.add_argument("problem", metavar="PROBLEM")
-    command.add_argument(
-        "--tasks", type=whole, default=100_000, metavar="T", help="tasks for the theorem's bound (100000)"
-    )
+    command.add_argument("--tasks", type=whole, default=100_000, metavar="T", help="for the theorem's bound (100000)")
     add_cost(command)
     command.set_defaults(run=run_solve)
 

@@ -12,9 +12,8 @@ from worthwhile.problem import Problem
 from worthwhile.simulation.results import Results
 from worthwhile.simulation.simulator import marks_of
 
-TASKS = 100_000
-RUNS = 100
-QUICK_TASKS, QUICK_RUNS = 10_000, 20
+TASKS, QUICK_TASKS = 100_000, 10_000
+RUNS, QUICK_RUNS = 100, 20
 FIRST = 100  # the figure begins here
 JUDGED = (10_000, 30_000, 100_000)  # the paper does not say how many tasks its figures show
 PAPER = "dol-rm-anytime"

@@ -26,10 +26,8 @@ WORLDS = ("seven-kinds", "unit family")
 
 def run(scale: Scale) -> Outcome:
     """Wrong beliefs first, then problems of other scales."""
-    tasks, runs, problems = (
-        scale.pick(quick, full)
-        for quick, full in ((QUICK_TASKS, TASKS), (QUICK_RUNS, RUNS), (QUICK_PROBLEMS, PROBLEMS))
-    )
+    tasks, runs = scale.pick(QUICK_TASKS, TASKS), scale.pick(QUICK_RUNS, RUNS)
+    problems = scale.pick(QUICK_PROBLEMS, PROBLEMS)
     unit = [random_problem("unit", scale.seed + number) for number in range(problems)]
     worlds = dict(zip(WORLDS, ([seven_kinds()], unit), strict=True))
     believed = [setting for world in WORLDS for setting in believing(scale, world, worlds[world], tasks, runs)]

@@ -43,16 +43,10 @@ def problem_of(growing: str, size: int, seed: int) -> Problem:
     rng = np.random.default_rng([seed, size, GROWING.index(growing)])
     kinds, options = (1, size) if growing == "options" else (size, OPTIONS_OF_A_KIND)
     reward, cost = rng.uniform(LEAST, MOST, (2, kinds, options))
-    return Problem(
-        f"{size}-{growing}-{seed}",
-        tuple(f"s{number}" for number in range(1, kinds + 1)),
-        tuple(f"a{number}" for number in range(1, options + 1)),
-        np.full(kinds, 1.0 / kinds),
-        reward,
-        cost,
-        Noise(sd=NOISE),
-        Noise(sd=NOISE),
-    )
+    kind_names = tuple(f"s{number}" for number in range(1, kinds + 1))
+    option_names = tuple(f"a{number}" for number in range(1, options + 1))
+    name, arrival, noise = f"{size}-{growing}-{seed}", np.full(kinds, 1.0 / kinds), Noise(sd=NOISE)
+    return Problem(name, kind_names, option_names, arrival, reward, cost, noise, noise)
 
 
 def draw(settings: Sequence[Setting]) -> Any:

@@ -61,9 +61,8 @@ class Results:
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """A tidy table: one row per policy, run and mark."""
-        runs, policies, marks = self.curves.shape[:3]
-        shape = (runs, policies, marks)
-        index = np.broadcast_to(np.arange(policies)[:, None], shape).ravel()
+        shape = self.curves.shape[:3]
+        index = np.broadcast_to(np.arange(len(self.policies))[:, None], shape).ravel()
         table: dict[str, npt.NDArray[Any]] = {
             "policy": np.array(self.policies, dtype=object)[index],
             "run": np.broadcast_to(self.runs[:, None, None], shape).ravel(),

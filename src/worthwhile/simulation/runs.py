@@ -6,7 +6,6 @@ their number.
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -24,8 +23,6 @@ from worthwhile.simulation.environments.base import Drift, Environment, World
 from worthwhile.simulation.loop import TOTALS, Block, Truth, engine_for, new_flight, truth_of
 from worthwhile.simulation.progress import Progress
 from worthwhile.state import Floats, price_in
-
-log = logging.getLogger(__name__)
 
 BLOCK = 1 << 16
 PORTIONS = 64  # of a simulation that other processes do
@@ -161,6 +158,7 @@ def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]
                 return
             finished[number] = curves
 
+    interrupted = False
     with job.progress, ThreadPoolExecutor(min(threads, runs)) as pool:
         try:
             working = {pool.submit(work) for _ in range(min(threads, runs))}
@@ -169,15 +167,10 @@ def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]
                 for future in done:
                     future.result()
         except KeyboardInterrupt:
+            interrupted = True
+        finally:
             job.stop.set()
-            pool.shutdown(wait=True)
-            kept = dict(finished)
-            log.warning("interrupted: %d of %d runs are finished and kept", len(kept), runs)
-            return kept, True
-        except BaseException:
-            job.stop.set()
-            raise
-    return finished, False
+    return finished, interrupted
 
 
 def run_elsewhere(sweep: Sweep, runs: int, executor: Executor, progress: Progress) -> tuple[dict[int, Floats], bool]:
@@ -194,7 +187,6 @@ def run_elsewhere(sweep: Sweep, runs: int, executor: Executor, progress: Progres
                     finished |= curves
                     progress.add(sweep.tasks * len(sweep.policies) * len(curves))
         except KeyboardInterrupt:
-            log.warning("interrupted: %d of %d runs are finished and kept", len(finished), runs)
             return finished, True
         finally:
             for future in waiting:

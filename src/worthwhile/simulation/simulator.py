@@ -5,6 +5,7 @@ What is asked is checked here and what came of it summed up; `runs` does the wor
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -26,6 +27,8 @@ from worthwhile.simulation.progress import Progress
 from worthwhile.simulation.results import Results
 from worthwhile.simulation.runs import Delay, Job, Stage, Sweep, run_all, run_elsewhere, stages_of
 from worthwhile.state import Floats
+
+log = logging.getLogger(__name__)
 
 MARKS_PER_DECADE = 10
 MOST_TASKS = 1 << 48  # what random draws count to
@@ -69,6 +72,8 @@ def simulate(
         finished, interrupted = run_all(job, runs, threads or os.cpu_count() or 1)
     else:
         finished, interrupted = run_elsewhere(sweep, runs, executor, job.progress)
+    if interrupted:
+        log.warning("interrupted: %d of %d runs are finished and kept", len(finished), runs)
     numbers = np.array(sorted(finished), dtype=np.int64)
     shape = len(numbers), len(chosen), len(sweep.marks), len(TOTALS) + 1
     curves = np.array([finished[number] for number in numbers.tolist()]).reshape(shape)
@@ -131,7 +136,7 @@ def delay_of(delay: int | tuple[int, int]) -> Delay:
     if not 0 <= least <= most <= LONGEST_DELAY:
         allowed = f"0 ≤ least ≤ most ≤ {LONGEST_DELAY}"
         raise BadParameter(f"delay = {delay}; give a number of tasks, or (least, most) with {allowed}")
-    return Delay(int(least), int(most))
+    return Delay(least, most)
 
 
 def marks_of(marks: Sequence[int] | None, tasks: int) -> npt.NDArray[np.int64]:

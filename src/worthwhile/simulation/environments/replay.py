@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,18 +58,9 @@ def replay(
     with np.errstate(invalid="ignore"):
         mean_reward = np.bincount(cell, table.reward, size[0] * size[1]).reshape(size) / rows
         mean_cost = np.bincount(cell, cost, size[0] * size[1]).reshape(size) / rows
-    problem = Problem(
-        table.name,
-        table.kinds,
-        table.options,
-        shares(table, arrival),
-        mean_reward,
-        mean_cost,
-        Noise(sd=0.0),
-        Noise(sd=0.0),
-        reward_unit=reward_unit,
-        cost_unit=cost_unit,
-    )
+    names, silent = (table.name, table.kinds, table.options), Noise(sd=0.0)  # the noise is in the rows
+    problem = Problem(*names, shares(table, arrival), mean_reward, mean_cost, silent, silent)
+    problem = replace(problem, reward_unit=reward_unit, cost_unit=cost_unit)
     world = ReplayWorld(cumulative(problem.arrival), first, rows, table.reward[order], cost[order])
     return Environment(problem, world)
 
