@@ -126,7 +126,7 @@ def test_a_pull_without_a_weight_counts_once() -> None:
     record_moments(arms, 0, 0, 1.0, 4.0)
     record_moments(arms, 0, 0, 3.0, 2.0)
     assert [array[0, 0] for array in arms] == [2.0, 2.0, 3.0, 2.0, 2.0, -2.0]
-    assert one_more(one_more((0.0,) * 6, 1.0, 4.0), 3.0, 2.0) == (2.0, 2.0, 3.0, 2.0, 2.0, -2.0)
+    assert one_more(one_more((0.0,) * 6, 1.0, 4.0, 1.0), 3.0, 2.0, 1.0) == (2.0, 2.0, 3.0, 2.0, 2.0, -2.0)
 
 
 def test_a_robbins_monro_step_goes_towards_the_root_and_stays_in_its_interval() -> None:
@@ -355,3 +355,5 @@ def test_the_theorem_starts_at_two_tasks_and_needs_rewards_of_0_or_more() -> Non
     assert theorem_bound(problem, 2).gap > 0.0
     with pytest.raises(BadParameter, match="horizon = 1; the bound needs at least 2 tasks"):
         theorem_bound(problem, 1)
+    with pytest.raises(BadParameter, match="a mean reward of -0.5; the proof needs rewards of 0 or more"):
+        theorem_bound(Problem.of({"x": (1.0, {"a": (-0.5, 0.5), "b": (2.0, 0.5)})}), 16)

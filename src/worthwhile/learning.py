@@ -73,7 +73,7 @@ def record_moments(arms: Moments, kind: int, option: int, reward: float, cost: f
     pulls[arm], mean_reward[arm], mean_cost[arm], reward_squares[arm], cost_squares[arm], products[arm] = after
 
 
-def one_more(moments: Sums, reward: float, cost: float, weight: float = 1.0) -> Sums:
+def one_more(moments: Sums, reward: float, cost: float, weight: float) -> Sums:
     """The moments of one option after one more pull (Welford; West, 1979, where pulls have weights)."""
     pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = moments
     pulls += weight

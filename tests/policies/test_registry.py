@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from worthwhile.errors import BadParameter, UnknownPolicy
-from worthwhile.policies.base import Known, known
+from worthwhile.policies.base import Known, known, methods_of
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.fixed import FixedOption
 from worthwhile.policies.imed import RatioImed
@@ -91,6 +91,18 @@ def test_what_a_policy_must_be_told_and_nobody_knows_has_to_be_given() -> None:
     with pytest.raises(BadParameter, match=f"policy '{here}' .*wisdom; write {here},wisdom=value"):
         make(here, told())
     assert make(f"{here},wisdom=2", told()) == Needy(2.0)
+
+
+@pytest.mark.parametrize(("truth", "hint"), [(None, ", or use ratio-imed"), (told(), "")])
+def test_who_is_told_nothing_is_pointed_to_the_default(truth: Known | None, hint: str) -> None:
+    with pytest.raises(BadParameter, match=f"must be told wisdom; write .*,wisdom=value{hint}$"):
+        make(f"{__name__}:Needy", truth)
+
+
+def test_the_methods_of_a_policy_are_those_it_has() -> None:
+    assert set(methods_of(RatioImed())) == {"choose", "judge", "learn", "observe"}
+    assert methods_of(RatioImed())["learn"] is RatioImed.learn
+    assert methods_of(Lazy()) == {}
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ class LogStatistics:
 
     def count(self, row: LogRow, reward: float, cost: float) -> None:
         arm = row.kind, row.option
-        moments = self.moments[arm] = one_more(self.moments.get(arm, UNKNOWN), reward, cost)
+        moments = self.moments[arm] = one_more(self.moments.get(arm, UNKNOWN), reward, cost, weight=1.0)
         weight = max(LATELY, 1.0 / moments[0])
         mean_reward, mean_cost = self.lately.get(arm, (0.0, 0.0))
         self.lately[arm] = mean_reward + weight * (reward - mean_reward), mean_cost + weight * (cost - mean_cost)
