@@ -14,7 +14,7 @@ import importlib.machinery
 import os
 import random
 import re
-import signal
+import resource
 import sys
 import tomllib
 from collections import Counter
@@ -41,7 +41,7 @@ TESTS = (
 )
 INTERPRETED = ("-k", "not machine_code", "--noconftest", "-p", "no:cacheprovider", "-x", "-q")
 ENTRY = "[[survivor]]\nfile = '{}'\nline = '{}'\nchanged = '{}'\nwhy = ''\n"
-PATIENCE = 20  # seconds: a loop without end is noticed, too
+PATIENCE = 20  # seconds of CPU time: a loop without end is noticed, too
 
 # + for −, × for ÷, < for ≤ and for ≥, numbers one up and one down, not, and for or, loops that do nothing. Its other
 # replacements (+ by %, by <<, by | …) are noticed by whatever notices these.
@@ -129,7 +129,7 @@ def noticed(path: Path, code: str, tests: tuple[str, ...]) -> bool:
         with contextlib.suppress(BaseException), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
             os.dup2(nowhere.fileno(), 2)
-            signal.alarm(PATIENCE)
+            resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
             put(path, code)
             os._exit(int(pytest.main([*INTERPRETED, *tests])))
         os._exit(1)

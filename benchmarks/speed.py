@@ -172,7 +172,7 @@ def against_the_interpreter(report: Report, here: Setting, rounds: int, seed: in
     best = best_times(rivals, 2 * rounds)
     played = {"dol-rm": TASKS, "hand-tuned pure Python": TASKS}
     per_task = {name: seconds / played.get(name, few * PIECE) for name, seconds in best.items()}
-    for name, limit in (("the same in pure Python", 200), ("hand-tuned pure Python", None), ("river's UCB", 150)):
+    for name, limit in (("the same in pure Python", 200), ("hand-tuned pure Python", None), ("river's UCB", 80)):
         report.note(f"{here.problem.name}: {name}, per task", f"{1e6 * per_task[name]:.2f} µs")
         faster = per_task[name] / per_task["dol-rm"]
         if limit is None:  # lists and local variables only: the C loop is not 100 times as fast either
