@@ -14,14 +14,14 @@ import time
 import warnings
 from pathlib import Path
 
-from table import Report, command_line
 from tqdm import tqdm
+
+from table import Report, command_line
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from live_worker import check_everything, start, use
 from power_cut import cut_power
-from worthwhile import Scheduler
 
 PROCESSES, THREADS = 2, 4
 CHECKED = 500  # kills before a scheduler is checked and the next one begun
