@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from waiting import wait_until
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, work
 
 OPTIONS = [1, 2, 4]
+COPIES: list[int] = []  # of this process, by `fork_and_return`
 UNTIL_TOLD = 30  # the first task of a stream that waits
 
 
@@ -43,6 +46,57 @@ def hang_with_child(kind: str, option: Any, payload: Any) -> float:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
     Path(payload).write_text(f"{os.getpid()} {child.pid}")
     return float(child.wait())
+
+
+def fork_and_return(folder: str, number: int) -> int:
+    """Leaves a copy of itself that returns as well, in the middle of the next call."""
+    (Path(folder) / f"begun {number}").touch()
+    wait_until(lambda: not any(map(alive, COPIES)), "the end of the copy before")
+    copy = os.fork()
+    if copy == 0:
+        wait_until((Path(folder) / f"begun {number + 1}").exists, "the next call")
+        return -1
+    COPIES[:] = [copy]
+    return number
+
+
+def leave_thread(lasting: str) -> int:
+    """Leaves something behind that never ends, and for which Python waits; its own number."""
+    if lasting == "thread":
+        threading.Thread(target=threading.Event().wait).start()
+    else:
+        multiprocessing.get_context("fork").Process(target=time.sleep, args=(3600,)).start()
+    return os.getpid()
+
+
+def start_daemons(note: str) -> list[int]:
+    """Three processes that want to outlive this one: a session of its own, deaf to hang-ups, a daemon by two forks."""
+    pids = [
+        subprocess.Popen(["sleep", "3600"], start_new_session=True).pid,
+        subprocess.Popen(["nohup", "sleep", "3600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid,
+    ]
+    told, tell = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if (daemon := os.fork()) == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.execvp("sleep", ["sleep", "3600"])
+        os.write(tell, str(daemon).encode())
+        os._exit(0)
+    pids += [int(os.read(told, 100)), os.getpid()]
+    Path(f"{note}.new").write_text(" ".join(map(str, pids)))
+    os.rename(f"{note}.new", note)
+    return pids
+
+
+def end_with_daemons(note: str, how: str) -> None:
+    """Ends in a bad way."""
+    start_daemons(note)
+    if how == "exit":
+        os._exit(3)
+    if how == "segfault":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(3600)
 
 
 def prefixes(kind: str, option: Any, payload: Any) -> Outcome:

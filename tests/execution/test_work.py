@@ -8,17 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import work_tasks
-from waiting import NET, has_taken_signals, wait_until
+from waiting import NET, has_taken_signals, later_once, wait_until
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, measure, work
 from worthwhile.errors import AlreadyReported, BadFeedback, BadParameter, BadTask, TimedOut, WorkerLost
 from worthwhile.execution import executors, running
@@ -128,11 +127,6 @@ def test_the_others_keep_their_processes_when_one_dies(tmp_path: Path) -> None:
         assert other in after
         assert victim not in after
         assert len(after) == 2
-
-
-def later_once(condition: Callable[[], object]) -> SimpleNamespace:
-    """A clock for a module: an hour later as soon as something is so."""
-    return SimpleNamespace(perf_counter=lambda: time.perf_counter() + (3600.0 if condition() else 0.0))
 
 
 def test_a_hung_task_is_killed_with_what_it_has_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,20 +11,21 @@ import atexit
 import os
 import pickle
 import queue
-import signal
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import suppress
-from multiprocessing import connection, current_process, get_context, parent_process
+from multiprocessing import current_process
 from typing import Any
 
 from worthwhile.errors import BadParameter, TimedOut, WorkerLost
+from worthwhile.execution.calls import LABEL
+from worthwhile.execution.processes import SPAWN, start_worker
 
 LOOK_AGAIN = 1.0  # seconds: a dead process whose children keep its pipe open sends no end of file; noticed by then
+GRACE = 2.0  # seconds for a process to end by itself, and again for it to be killed
 NO_START = "ended before it could start; does the program keep what it runs under `if __name__ == '__main__':`?"
-NEW_PROCESSES = get_context("spawn")  # a fork would copy our threads' locks in whatever state they are, and hang
 
 
 class LocalExecutor(Executor):
@@ -111,7 +112,7 @@ class LocalExecutor(Executor):
         if not process.ready():
             process = self.replace(slot)
             if not process.ready() and not self.killed:
-                raise BrokenExecutor(f"process {process.process.pid} {NO_START}")
+                raise BrokenExecutor(f"a process {NO_START}")
         try:
             good, answer = process.call(message, job.timeout)
         except (WorkerLost, TimedOut):
@@ -175,20 +176,20 @@ class Process:
     """A process that makes one call after the other, seen from outside."""
 
     def __init__(self) -> None:
-        self.pipe, theirs = NEW_PROCESSES.Pipe()
-        self.process = NEW_PROCESSES.Process(target=make_calls, args=(theirs,))
-        self.process.start()
+        self.pipe, theirs = SPAWN.Pipe()
+        self.process = start_worker(self.pipe, theirs)
         theirs.close()  # while we hold it too, the pipe has no end of file when the process dies
-        self.started = False
+        self.pid = 0  # once it has started
+        self.calls = 0
 
     def ready(self) -> bool:
         """Whether it can be called; waits until it has started."""
         with suppress(EOFError, OSError):
-            while not self.started and self.answers(None):
-                self.pipe.recv_bytes()
-                self.started = True
-            # It says nothing unasked: what can be read now is the end of file of a process that died while idle.
-            return self.started and not self.pipe.poll() and self.process.exitcode is None
+            while not self.pid and self.answers(None):
+                self.pid = LABEL.unpack(self.pipe.recv_bytes())[1]
+            while self.pipe.poll():
+                self.pipe.recv_bytes()  # a late answer; or EOFError, of a process that died while idle
+            return self.process.exitcode is None
         return False
 
     def answers(self, seconds: float | None) -> bool:
@@ -205,70 +206,28 @@ class Process:
 
     def call(self, message: bytes, timeout: float | None) -> tuple[bool, Any]:
         """Whether the call went well, and what it returned or raised."""
-        began = time.perf_counter()
+        began, self.calls = time.perf_counter(), self.calls + 1
         try:
-            self.pipe.send_bytes(message)
-            if self.answers(timeout):
-                answer: tuple[bool, Any] = pickle.loads(self.pipe.recv_bytes())
-                return answer
+            self.pipe.send_bytes(LABEL.pack(self.calls, self.pid) + message)
+            while self.answers(None if timeout is None else began + timeout - time.perf_counter()):
+                answer = self.pipe.recv_bytes()
+                if LABEL.unpack_from(answer) == (self.calls, self.pid):
+                    return pickle.loads(answer[LABEL.size :])  # type: ignore[no-any-return]
         except (EOFError, OSError):
-            self.process.join(LOOK_AGAIN)
             seconds = time.perf_counter() - began
-            ended = f"process {self.process.pid} ended with code {self.process.exitcode} while it ran the task"
+            self.process.join(GRACE)
+            ended = f"process {self.pid} ended with code {self.process.exitcode} while it ran the task"
             raise WorkerLost(f"{ended}; killed, crashed or out of memory?", seconds) from None
         seconds = time.perf_counter() - began
         raise TimedOut(f"the task ran for more than {timeout:g} s and was stopped; allow more, or do less", seconds)
 
     def kill(self) -> None:
         """At once, with whatever it has started: a training's own workers would keep the cores busy."""
-        pid = self.process.pid
-        with suppress(OSError):  # only if it leads its group: before its `setsid` the group is ours
-            if pid is not None and self.process.exitcode is None and os.getpgid(pid) == pid:
-                os.killpg(pid, signal.SIGKILL)
         self.process.kill()
-        self.process.join()
+        self.process.join(GRACE)
 
     def close(self) -> None:
-        """Let it end."""
+        """Let it end; if its threads or what it has started do not let it, kill it."""
         self.pipe.close()
-        self.process.join()
-
-
-def make_calls(pipe: connection.Connection) -> None:
-    """What runs in a process of its own; Ctrl-C is the parent's business, and so is the end."""
-    if os.name == "posix":
-        os.setsid()  # a group of its own: Ctrl-C does not reach it, and `kill` reaches all that it starts
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    pipe.send_bytes(b"ready")
-    with suppress(EOFError, OSError):
-        while True:
-            pipe.send_bytes(called(pipe.recv_bytes()))
-
-
-def called(message: bytes) -> bytes:
-    """The answer to one call, as it is sent back."""
-    try:
-        call, arguments, named = pickle.loads(message)
-        return pickle.dumps((True, call(*arguments, **named)), pickle.HIGHEST_PROTOCOL)
-    except Exception as error:
-        return failure(error)
-
-
-def failure(error: Exception) -> bytes:
-    """An exception that can be sent, or its words if it cannot."""
-    try:
-        message = pickle.dumps((False, error), pickle.HIGHEST_PROTOCOL)
-        pickle.loads(message)  # some can be written and not read: those whose __init__ wants other arguments
-        return message
-    except Exception:
-        return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
-
-
-def end_with_parent() -> None:
-    """A parent that is killed leaves nothing behind."""
-    parent = parent_process()
-    if parent is not None:
-        connection.wait([parent.sentinel])
-        if os.name == "posix":
-            os.killpg(0, signal.SIGKILL)
-        os._exit(1)  # not sys.exit, which ends this thread only
+        self.process.join(GRACE)
+        self.kill()
