@@ -99,6 +99,27 @@ def end_with_daemons(note: str, how: str) -> None:
     time.sleep(3600)
 
 
+def together(kind: str, option: Any, payload: list[str]) -> float:
+    """Leaves a line in a file, and waits until two processes have left one."""
+    file, name = payload
+    with open(file, "a", encoding="utf-8") as lines:
+        lines.write(f"{name} {os.getpid()}\n")
+    wait_until(lambda: len({line.split()[1] for line in Path(file).read_text().splitlines()}) >= 2, "the other process")
+    return 1.0
+
+
+def first_waits(kind: str, option: Any, payload: list[str]) -> float:
+    """The first process that runs it, and notes its number, waits for ever; others do not."""
+    folder, name = payload
+    try:
+        note = os.open(f"{folder}/{name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    except FileExistsError:
+        return 2.0
+    os.write(note, str(os.getpid()).encode())
+    while True:
+        time.sleep(3600)
+
+
 def prefixes(kind: str, option: Any, payload: Any) -> Outcome:
     """A long run that also shows the shorter ones."""
     return Outcome(0.1 * option, 1.0 * option, {each: (0.1 * each, 1.0 * each) for each in OPTIONS if each < option})

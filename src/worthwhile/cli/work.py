@@ -17,8 +17,9 @@ from typing import Any
 from worthwhile.cli.arguments import INTERRUPTED, count, import_from_here, whole
 from worthwhile.cli.live import STORE
 from worthwhile.cli.output import show
-from worthwhile.errors import BadParameter, BadTask
+from worthwhile.errors import BadParameter, BadTask, did_you_mean
 from worthwhile.execution.arrivals import Arrival
+from worthwhile.execution.claims import LEASE
 from worthwhile.execution.clusters import PLACES, executor_on
 from worthwhile.execution.metering import METERS
 from worthwhile.execution.worker import Finished, Worked, work
@@ -26,6 +27,7 @@ from worthwhile.formatting import digits, shown
 from worthwhile.live.scheduler import Scheduler
 
 MOST_CAUSES = 10  # of failures are shown
+SHAPE = 'a task is a JSON object like {"kind": …, "options": […], "payload": …, "key": …}'
 WORK = """\
 Calls your function, run(kind, option, payload), for every task, in other processes, and reports what it returns: a
 reward, or a worthwhile.Outcome. Tasks are JSON objects, one per line:
@@ -39,6 +41,7 @@ examples:
 
 Ctrl-C waits for the tasks that run, a second Ctrl-C does not; the exit code is 130, and the same command continues.
 Every cause of failure is shown once; if all tasks failed, the exit code is 1.
+The same command may run several times at once, on one machine or on many: each task is run by one of them.
 """
 TRAIN = """\
 Trains small networks on data that comes with scikit-learn, in other processes, and learns for each kind how many epochs
@@ -68,6 +71,8 @@ def add_commands(commands: Any) -> None:
     add("--meter", default="wall", metavar="METER", help="what a task costs: wall, cpu or MODULE:FUNCTION (wall)")
     add("--failed-reward", type=float, default=0.0, metavar="R", help="reward of a task that fails (0)")
     add("--in-order", action="store_true", help="report tasks in the order in which they arrived")
+    lease = f"take over a task if its process was not heard of for so long ({LEASE:g})"
+    add("--lease", type=float, default=LEASE, metavar="SECONDS", help=lease)
     add_executor(command)
     command.set_defaults(run=run_work)
 
@@ -124,6 +129,7 @@ def run_work(arguments: argparse.Namespace) -> int:
             failed_reward=arguments.failed_reward,
             in_order=arguments.in_order,
             after=ShowFailures(),
+            lease=arguments.lease,
         )
     show(asdict(done), done_text(done), arguments.json)
     if done.interrupted:
@@ -177,15 +183,33 @@ def arrivals_from(path: str) -> Iterator[Arrival]:
 def arrival(text: str, where: str, key: str | None) -> Arrival:
     """A task from its line."""
     try:
-        return Arrival(**{"key": key, **json.loads(text)})
-    except (ValueError, TypeError) as error:
-        shape = '{"kind": …, "options": […], "payload": …, "key": …}'
-        raise BadTask(f"{where}: {error}; a task is a JSON object like {shape}") from None
+        task = json.loads(text)
+    except ValueError as error:
+        raise BadTask(f"{where}: {error}; {SHAPE}") from None
+    if not isinstance(task, dict):
+        raise BadTask(f"{where}: {shortened(text)} is no object; {SHAPE}")
+    for name in task:
+        if name not in Arrival._fields:
+            raise BadTask(f"{where}: a task has no {name!r}; {did_you_mean(name, Arrival._fields)}")
+    for name in ("kind", "options"):
+        if name not in task:
+            raise BadTask(f"{where}: {name!r} is missing; {SHAPE}")
+    return Arrival(**{"key": key, **task})
+
+
+def shortened(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def done_text(done: Worked) -> str:
     """The answer to `worthwhile work`."""
-    counts = f"{done.reported:,} tasks done, {done.failed:,} of them failed, {done.skipped:,} were done before"
+    counts = f"{done.reported:,} tasks done, {done.failed:,} of them failed"
+    if done.elsewhere:
+        counts = f"{done.reported:,} tasks done here, {done.failed:,} of them failed, {done.elsewhere:,} done elsewhere"
+    counts += f", {done.skipped:,} were done before"
+    if done.dropped:
+        counts += f", {done.dropped:,} were begun here and counted elsewhere"
     ratio = f", reward / cost of this run = {digits(done.reward / done.cost)}" if done.cost else ""
     return counts + ratio + (" (interrupted: run it again to go on)" if done.interrupted else "")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from worthwhile.errors import BadTask
 from worthwhile.live.validation import Option
 
 
@@ -15,6 +16,16 @@ class Arrival(NamedTuple):
     options: Iterable[Option]
     payload: Any = None
     key: str | None = None
+
+
+def as_arrival(task: Any) -> Arrival:
+    """A task as a stream gives it: an `Arrival`, or its first two to four parts."""
+    if isinstance(task, Arrival):
+        return task
+    if not isinstance(task, tuple | list) or not 2 <= len(task) <= len(Arrival._fields):
+        shape = "Arrival(kind, options, payload, key), or a tuple of the first two to four of these"
+        raise BadTask(f"{task!r} is no task; give {shape}")
+    return Arrival(*task)
 
 
 class Stream:
@@ -49,7 +60,7 @@ class Stream:
             finally:
                 self.asking = False
             self.paused = arrival is None
-            return arrival if arrival is None or isinstance(arrival, Arrival) else Arrival(*arrival)
+            return None if arrival is None else as_arrival(arrival)
         except (StopIteration, KeyboardInterrupt):
             self.end()
         except Exception as error:  # the stream is broken; the tasks that run are still worth reporting

@@ -46,6 +46,7 @@ class LocalExecutor(Executor):
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.lock, self.closed, self.killed = threading.Lock(), False, False
         self.processes: list[Process | None] = [None] * self.slots
+        self.running: dict[Future[Any], int] = {}  # slots by the calls that they make
         self.threads = [threading.Thread(target=self.serve, args=(slot,), daemon=True) for slot in range(self.slots)]
         for thread in self.threads:
             thread.start()
@@ -75,14 +76,29 @@ class LocalExecutor(Executor):
         """One slot: a process, and a new one whenever it is gone."""
         while (job := self.next_job(slot)) is not None:
             if job.future.set_running_or_notify_cancel():
+                with self.lock:
+                    self.running[job.future] = slot
                 try:
                     answer = self.answer(slot, job)
                 except BaseException as error:  # whoever waits for the future gets it; the slot goes on
-                    job.future.set_exception(error)
+                    self.end(job.future).set_exception(error)
                 else:
-                    job.future.set_result(answer)
+                    self.end(job.future).set_result(answer)
                 del job  # or its result would be kept until the next one comes
         self.process(slot).close()
+
+    def end(self, future: Future[Any]) -> Future[Any]:
+        """A call that can be stopped no more."""
+        with self.lock:
+            del self.running[future]
+        return future
+
+    def stop(self, future: Future[Any]) -> None:
+        """Kill the process that makes a call; it is `WorkerLost`. One that has ended or waits is left alone."""
+        with self.lock:
+            process = self.processes[self.running[future]] if future in self.running else None
+            if process is not None:
+                process.doom()
 
     def next_job(self, slot: int) -> Job | None:
         """Taken when the slot's process has started, so that no call waits for it while others are free."""
@@ -181,6 +197,7 @@ class Process:
         theirs.close()  # while we hold it too, the pipe has no end of file when the process dies
         self.pid = 0  # once it has started
         self.calls = 0
+        self.doomed = False
 
     def ready(self) -> bool:
         """Whether it can be called; waits until it has started."""
@@ -189,7 +206,7 @@ class Process:
                 self.pid = LABEL.unpack(self.pipe.recv_bytes())[1]
             while self.pipe.poll():
                 self.pipe.recv_bytes()  # a late answer; or EOFError, of a process that died while idle
-            return self.process.exitcode is None
+            return self.process.exitcode is None and not self.doomed
         return False
 
     def answers(self, seconds: float | None) -> bool:
@@ -223,8 +240,13 @@ class Process:
 
     def kill(self) -> None:
         """At once, with whatever it has started: a training's own workers would keep the cores busy."""
-        self.process.kill()
+        self.doom()
         self.process.join(GRACE)
+
+    def doom(self) -> None:
+        """Have it killed, without waiting for its end."""
+        self.doomed = True
+        self.process.kill()
 
     def close(self) -> None:
         """Let it end; if its threads or what it has started do not let it, kill it."""

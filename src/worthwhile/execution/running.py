@@ -11,6 +11,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from worthwhile.errors import BadParameter, TimedOut, WorkerLost
+from worthwhile.execution.arrivals import Arrival
 from worthwhile.execution.executors import LocalExecutor
 from worthwhile.execution.metering import LEAST_COST, Failure, Meter, Outcome, attempt
 from worthwhile.live.task import Task
@@ -21,8 +22,9 @@ AT_ONCE = 16  # tasks per transaction: the first need not wait for the last
 class RunningTask:
     """A task that runs, or has ended and is not reported yet."""
 
-    def __init__(self, task: Task) -> None:
-        self.task, self.began = task, time.perf_counter()
+    def __init__(self, task: Task, arrival: Arrival) -> None:
+        self.task, self.arrival, self.began = task, arrival, time.perf_counter()
+        self.future: Future[Any] | None = None
         self.outcome: Outcome | Failure | None = None  # once it has ended
 
 
@@ -48,17 +50,23 @@ class RunningTasks:
         if self.local is not None:
             check_picklable(run=run, meter=meter)
 
-    def submit(self, task: Task, payload: Any) -> None:
+    def submit(self, task: Task, arrival: Arrival) -> None:
         """Have a decided task run."""
-        running = RunningTask(task)
-        call: tuple[Any, ...] = attempt, self.run, self.meter, (task.kind, task.option, payload)
+        running = RunningTask(task, arrival)
+        call: tuple[Any, ...] = attempt, self.run, self.meter, (task.kind, task.option, arrival.payload)
         try:
             future = self.local.submit_within(self.timeout, *call) if self.local else self.executor.submit(*call)
         except RuntimeError as error:  # shut down, or broken: with a key, the task is done when work goes on
             self.stop(error)
             return
-        self.tasks[running] = None
+        self.tasks[running], running.future = None, future
         future.add_done_callback(lambda future: self.events.put((running, future)))
+
+    def drop(self, running: RunningTask) -> None:
+        """Stop it where that is possible; whatever comes of it does not count."""
+        del self.tasks[running]
+        if running.future is not None and not running.future.cancel() and self.local is not None:
+            self.local.stop(running.future)
 
     def ended(self) -> list[RunningTask]:
         """What can be reported; in the order of arrival if that is asked for."""

@@ -15,11 +15,14 @@ from typing import Any, NamedTuple
 
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadParameter
 from worthwhile.execution.arrivals import Arrival, Stream
+from worthwhile.execution.claims import LEASE, Claims, is_gone
+from worthwhile.execution.elsewhere import Elsewhere, Wanted
 from worthwhile.execution.executors import LocalExecutor
 from worthwhile.execution.metering import Failure, Meter, Outcome
 from worthwhile.execution.running import AT_ONCE, RunningTask, RunningTasks
+from worthwhile.live.claims import Claim
 from worthwhile.live.group_commit import Request
-from worthwhile.live.requests import Deciding, outcome
+from worthwhile.live.requests import outcome
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.task import Task
 from worthwhile.live.validation import feedback
@@ -40,11 +43,15 @@ class Finished(NamedTuple):
 
 @dataclass
 class Worked:
-    """What `work` did; `skipped` were reported already, `dropped` came after someone else's report."""
+    """What `work` did; `skipped` had reported before, others have done those `elsewhere` meanwhile.
+
+    `dropped` were begun here and do not count, as others have taken them over or have reported them first.
+    """
 
     reported: int = 0
     failed: int = 0
     skipped: int = 0
+    elsewhere: int = 0
     dropped: int = 0
     reward: float = 0.0
     cost: float = 0.0
@@ -64,12 +71,14 @@ def work(
     in_flight: int | None = None,
     in_order: bool = False,
     after: Callable[[Finished], None] | None = None,
+    lease: float = LEASE,
 ) -> Worked:
     """Do tasks as they arrive, as many at once as the executor has room for; each is decided, run and reported.
 
     `run(kind, option, payload)` returns a reward or an `Outcome`. A task that raises, takes longer than `timeout` or
     loses its process is reported with `failed_reward` and what it cost. Ctrl-C lets running tasks end; a second one
-    does not. A stream that yields None has nothing at the moment.
+    does not. A stream that yields None has nothing at the moment. What runs is claimed: another `work` on the same
+    stream leaves it alone, and takes it over if it has not heard of this one for `lease` seconds.
 
     >>> stream = [("sums", [10, 1000], None, f"job {number}") for number in range(3)]
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -77,15 +86,19 @@ def work(
     3
     """
     reward = feedback("reward", failed_reward)
-    check(in_flight, timeout=timeout, lost_cost=lost_cost)
+    check(scheduler, in_flight, timeout=timeout, lost_cost=lost_cost, lease=lease)
     stream = Stream(tasks)
     with LocalExecutor() if executor is None else nullcontext(executor) as chosen:
         running = RunningTasks(chosen, run, meter, timeout, lost_cost, in_order, stream.end)
-        return Worker(scheduler, stream, running, in_flight or room_of(chosen), reward, after).work()
+        with Claims(scheduler, lease, running.wake) as claims:
+            return Worker(claims, stream, running, in_flight or room_of(chosen), reward, after).work()
 
 
-def check(in_flight: int | None, **limits: float | None) -> None:
+def check(scheduler: Any, in_flight: int | None, **limits: float | None) -> None:
     """Refuse what would fail with every task."""
+    if not isinstance(scheduler, Scheduler):
+        remedy = "give a Scheduler on the store itself; a Client cannot claim what it runs"
+        raise BadParameter(f"scheduler = {scheduler!r}; {remedy}")
     for name, value in limits.items():
         if value is not None and not (isinstance(value, int | float) and 0.0 < value < math.inf):
             raise BadParameter(f"{name} = {value!r}; it must be a number above 0")
@@ -102,37 +115,50 @@ def room_of(executor: Executor) -> int:
 
 
 class Worker:
-    """Goes round: take, decide and submit what arrives, collect and report what has ended."""
+    """Goes round: take, claim and submit what arrives, collect and report what has ended."""
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        claims: Claims,
         stream: Stream,
         running: RunningTasks,
         room: int,
         failed_reward: float,
         after: Callable[[Finished], None] | None,
     ) -> None:
-        self.scheduler, self.stream, self.running, self.room = scheduler, stream, running, room
+        self.claims, self.stream, self.running, self.room = claims, stream, running, room
         self.failed_reward, self.after, self.done = failed_reward, after, Worked()
+        self.elsewhere = Elsewhere()
+        self.began = math.inf  # by the store's clock
 
     def work(self) -> Worked:
-        """Until the stream has ended and nothing runs any more."""
+        """Until every task of the stream has reported, here or elsewhere."""
         with interrupts(self.interrupt):
             while True:
-                arrivals, ended = self.stream.take(self.free()), self.running.ended()
-                if arrivals or ended:
-                    self.report_and_decide(ended, arrivals)
-                elif self.stream.ended and not self.running.tasks:
+                self.drop_lost()
+                wanted, ended = self.take(), self.running.ended()
+                if wanted or ended:
+                    self.report_and_claim(ended, wanted)
+                elif self.stream.ended and not self.running.tasks and not self.waits_for_others():
                     break
                 self.collect()
         if self.stream.error is not None:
             raise self.stream.error
         return self.done
 
+    def take(self) -> list[Wanted]:
+        """What to claim: new tasks, and if there are few, those that were held elsewhere."""
+        room = self.free()
+        wanted = [Wanted(arrival) for arrival in self.stream.take(0 if self.elsewhere.full() else room)]
+        return wanted + (self.elsewhere.take(room - len(wanted)) if self.waits_for_others() else [])
+
     def free(self) -> int:
         """Tasks that can be taken now."""
         return min(AT_ONCE, self.room - len(self.running.tasks))
+
+    def waits_for_others(self) -> bool:
+        """Not when it has to end: after Ctrl-C, or with a broken stream."""
+        return bool(self.elsewhere.tasks) and not self.done.interrupted and self.stream.error is None
 
     def interrupt(self) -> None:
         """The first Ctrl-C: take no more tasks. The second is Python's usual one."""
@@ -142,20 +168,39 @@ class Worker:
 
     def collect(self) -> None:
         """Look for what has ended; wait for it if there is nothing else to do."""
-        if self.running.tasks or self.stream.paused:
-            busy = (self.stream.open and self.free() > 0) or self.running.ended()
-            self.running.collect(not busy, PATIENCE if self.stream.paused else None)
+        limits = [PATIENCE] if self.stream.paused else []
+        if self.free() > 0 and self.waits_for_others():
+            limits.append(self.elsewhere.left())
+        if self.running.tasks or limits:
+            takes_more = self.stream.open and self.free() > 0 and not self.elsewhere.full()
+            self.running.collect(not takes_more and not self.running.ended(), min(limits, default=None))
 
-    def report_and_decide(self, ended: list[RunningTask], arrivals: list[Arrival]) -> None:
+    def drop_lost(self) -> None:
+        """Stop tasks that others have taken over, or have reported or cancelled."""
+        for id in self.claims.take_lost():
+            for running in [running for running in self.running.tasks if running.task.id == id]:
+                if running.outcome is None:  # else it is reported: perhaps it comes first
+                    log.warning("task %s is run elsewhere by now, its lease had ended; it is stopped here", id)
+                    self.running.drop(running)
+                    self.let_go(running.task, dropped=True)
+                    if running.arrival.key is not None:
+                        self.elsewhere.add(running.arrival, None)
+
+    def let_go(self, task: Task, dropped: bool = False) -> None:
+        """A task that does not run here any more."""
+        self.claims.tasks.pop(task.id, None)
+        self.done.dropped += dropped
+
+    def report_and_claim(self, ended: list[RunningTask], wanted: list[Wanted]) -> None:
         """In one transaction; reports come first, so that the decisions know them."""
         results = [self.finished(running) for running in ended]
         reports = [report_of(running, result) for running, result in zip(ended, results, strict=True)]
-        decisions = [Deciding(self.scheduler, arrival.kind, arrival.options, arrival.key) for arrival in arrivals]  # type: ignore[arg-type]
-        self.scheduler._transactor.ask_all([*reports, *decisions])
+        claims = [self.claims.request(arrival, instead_of) for arrival, instead_of, _ in wanted]
+        self.claims.scheduler._transactor.ask_all([*reports, *claims])
         for running, result, request in zip(ended, results, reports, strict=True):
             self.close(running, result, request)
-        for arrival, request in zip(arrivals, decisions, strict=True):
-            self.start(arrival, request)
+        for task, request in zip(wanted, claims, strict=True):
+            self.start(task, request)
 
     def finished(self, running: RunningTask) -> Finished:
         outcome = running.outcome
@@ -171,8 +216,8 @@ class Worker:
             running.outcome = Failure(f"BadFeedback: {request.error}", result.cost)  # reported in the next round
             return
         del self.running.tasks[running]
+        self.let_go(result.task, dropped=isinstance(request.error, AlreadyReported | AlreadyCancelled))
         if isinstance(request.error, AlreadyReported | AlreadyCancelled):
-            self.done.dropped += 1
             log.warning("%s; what came of it here is dropped", request.error)
             return
         if request.error is not None:
@@ -184,17 +229,26 @@ class Worker:
         if self.after is not None:
             self.after(result)
 
-    def start(self, arrival: Arrival, request: Request) -> None:
-        """Submit a decided task, unless it was reported before."""
+    def start(self, wanted: Wanted, request: Request) -> None:
+        """Submit a claimed task; one that others hold is asked for again, unless it has reported."""
         if request.error is not None:
             error = request.error
             self.stream.end(error if isinstance(error, Exception) else RuntimeError(str(error)))
             return
-        task: Task = request.answer
+        claim: Claim = request.answer
+        task, ours = claim.task, claim.holder == self.claims.holder
+        self.began = min(self.began, claim.now)
         if task.state in ("reported", "cancelled"):
-            self.done.skipped += 1
+            meanwhile = not ours and (wanted.seen_elsewhere or claim.decided >= self.began)
+            self.done.elsewhere += meanwhile
+            self.done.skipped += not meanwhile
+            self.elsewhere.changed()
+        elif not ours or task.id in self.claims.tasks:  # or its key is in the stream twice
+            self.elsewhere.add(wanted.arrival, claim.holder if is_gone(claim.holder or "") else None)
         else:
-            self.running.submit(task, arrival.payload)
+            self.claims.tasks[task.id] = None
+            self.running.submit(task, wanted.arrival)
+            self.elsewhere.changed()
 
 
 def report_of(running: RunningTask, result: Finished) -> Request:

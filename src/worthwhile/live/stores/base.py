@@ -203,7 +203,10 @@ class Transaction(Protocol):
         changed: Sequence[TaskRow],
         reports: Sequence[LogRow],
     ) -> None:
-        """Write new names, new tasks, what was reported of earlier ones, and new entries of the log; count them."""
+        """Write new names, new tasks, what has changed of earlier ones, and new entries of the log; count them.
+
+        Reports, claims and leases change; what a decision was based on does not.
+        """
 
     def save(self, id: int, snapshot: Snapshot) -> None:
         """Replace the snapshot."""

@@ -158,6 +158,8 @@ class MemoryStore(Forkable):
             stored[task] = row
             if row.ended():
                 running[row.kind].pop(task, None)
+            else:
+                running[row.kind][task] = row
         for entry in reports:
             kept.log.append(entry)
             if entry.observed != OWN:

@@ -53,7 +53,7 @@ READ_LATEST_TASKS = f"{SELECT_TASKS} order by task desc limit ?"
 ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values ({marks(25)})"
 # Option and overhead change only when history tells of a task first by an observation, then by its own report.
 CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?,
-  outcome = ?, attempts = ?, checksum = ? where scheduler = ? and task = ?"""
+  outcome = ?, attempts = ?, lease_end = ?, holder = ?, checksum = ? where scheduler = ? and task = ?"""
 
 LOGGED = ", ".join(LogRow._fields[:-1])  # `damage` is found when a row is read
 SELECT_LOG = f"select {LOGGED}, checksum from reports where scheduler = ?"
@@ -183,7 +183,7 @@ class SqlTransaction(ABC):
         if changed:
             self.write(CHANGE_TASKS, [
                 (row.option, row.overhead, row.reward, row.cost, row.report, row.cancelled, row.outcome, row.attempts,
-                 task_checksum(id, row), id, row.task)
+                 row.lease_end, row.holder, task_checksum(id, row), id, row.task)
                 for row in changed
             ])  # fmt: skip
         if names or tasks or reports:
