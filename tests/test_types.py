@@ -45,6 +45,7 @@ simulate(seven_kinds(), task=100)  # wrong: a keyword of a function
 replay("records.csv").solve()  # wrong: a method of what is returned
 ratio_now: float = scheduler.summary().ratio  # wrong: there may be none yet
 work(scheduler, [("weather", [1])], "train")  # wrong: text where a function is due
+work(Client(), [("weather", [1])], train)  # wrong: a Client, which cannot claim what it runs
 spent.costs  # wrong: an attribute of a stopwatch
 worthwhile.Schedular  # wrong: a public name
 """

@@ -125,6 +125,14 @@ def test_why_tasks_failed_is_said_once_and_it_matters_if_all_did(
         ("broken_of_a_test:f", "", "ZeroDivisionError: division by zero"),
         ("jobs_of_a_test:sleep", '{"kind": "a", "options": 1}\n', "options = 1; give a list of options"),
         ("jobs_of_a_test:sleep", '{"kind": "ä"}\n', "it is not UTF-8"),
+        (
+            "jobs_of_a_test:sleep",
+            '{"kind": "a"}\n',
+            "some.jsonl, line 1: 'options' is missing; a task is a JSON object",
+        ),
+        ("jobs_of_a_test:sleep", '{"knd": "a"}\n', "line 1: a task has no 'knd'; did you mean 'kind'?"),
+        ("jobs_of_a_test:sleep", '["a", [1]]\n', 'line 1: ["a", [1]] is no object; a task is'),
+        ("jobs_of_a_test:sleep", "kind\n", "line 1: Expecting value"),
     ],
 )
 def test_what_cannot_be_run_is_refused(

@@ -19,12 +19,12 @@ DASK = pytest.param("dask", marks=pytest.mark.slow)
 RAY = pytest.param("ray", marks=pytest.mark.long)
 
 
-@pytest.mark.parametrize("place", [DASK, RAY])
+@pytest.mark.parametrize("system", [DASK, RAY])
 def test_a_cluster_that_loses_a_worker_does_every_task_and_reports_it_once(
-    place: str, sqlite: str, tmp_path: Path
+    system: str, sqlite: str, tmp_path: Path
 ) -> None:
     file = str(tmp_path / "lines")
-    with Scheduler(sqlite) as scheduler, executor_on(place, slots=2) as executor:
+    with Scheduler(sqlite) as scheduler, executor_on(system, slots=2) as executor:
         assert executor.slots == 2  # type: ignore[attr-defined]
         seen: list[Any] = []
 
@@ -43,19 +43,19 @@ def test_a_cluster_that_loses_a_worker_does_every_task_and_reports_it_once(
     assert not work_tasks.alive(victim)
 
 
-@pytest.mark.parametrize("place", ["local", DASK, RAY])
-def test_a_sweep_spread_over_processes_gives_the_same_numbers(place: str) -> None:
+@pytest.mark.parametrize("system", ["local", DASK, RAY])
+def test_a_sweep_spread_over_processes_gives_the_same_numbers(system: str) -> None:
     problem, policies = two_kinds(0.8), ["ratio-imed", "reward-ts", "dol-rm"]
     settings: dict[str, Any] = {"tasks": 300, "runs": 5, "seed": 3, "delay": (0, 5), "engine": "python"}
     here = simulate(problem, policies, **settings)
-    with executor_on(place, slots=2) as executor:
+    with executor_on(system, slots=2) as executor:
         there = simulate(problem, policies, executor=executor, **settings)
     assert np.array_equal(here.runs, there.runs)
     for measure in ("reward", "cost", "regret"):
         assert np.array_equal(here.measure(measure), there.measure(measure))
 
 
-def test_places_that_do_not_exist_are_refused() -> None:
+def test_systems_that_do_not_exist_are_refused() -> None:
     with pytest.raises(BadParameter, match="did you mean 'dask'"), executor_on("dsk"):
         pass
     with pytest.raises(BadParameter, match="local processes have none"), executor_on("local", "tcp://x"):

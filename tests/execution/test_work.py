@@ -292,6 +292,9 @@ def test_a_stream_that_breaks_still_reports_what_is_under_way() -> None:
         with pytest.raises(BadTask, match="no options"):
             work(scheduler, [("x", [1]), ("x", [])], lambda *_: 1.0, executor=executor)
         assert scheduler.summary().reports == 2
+        for bad in (("x",), "xy", 5, {"kind": "x", "options": [1]}):
+            with pytest.raises(BadTask, match=r"is no task; give Arrival\(kind, options, payload, key\)"):
+                work(scheduler, [bad], lambda *_: 1.0, executor=executor)  # type: ignore[list-item]
 
 
 def test_someone_elses_report_counts_and_ours_is_dropped() -> None:

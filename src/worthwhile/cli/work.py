@@ -20,7 +20,7 @@ from worthwhile.cli.output import show
 from worthwhile.errors import BadParameter, BadTask, did_you_mean
 from worthwhile.execution.arrivals import Arrival
 from worthwhile.execution.claims import LEASE
-from worthwhile.execution.clusters import PLACES, executor_on
+from worthwhile.execution.clusters import SYSTEMS, executor_on
 from worthwhile.execution.metering import METERS
 from worthwhile.execution.worker import Finished, Worked, work
 from worthwhile.formatting import digits, shown
@@ -106,7 +106,7 @@ def add_images(command: Any) -> None:
 def add_executor(command: Any, usual: str | None = "local") -> None:
     """Where tasks run."""
     words = f"where to run: processes of this machine, or a cluster ({usual or 'threads of this process'})"
-    command.add_argument("--on", choices=PLACES, default=usual, help=words)
+    command.add_argument("--on", choices=SYSTEMS, default=usual, help=words)
     command.add_argument("--address", help="address of the cluster (none: one is started on this machine)")
     command.add_argument("--slots", type=whole, metavar="N", help="processes on this machine (one per core)")
 

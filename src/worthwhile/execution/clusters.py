@@ -13,27 +13,27 @@ from typing import Any
 from worthwhile.errors import BadParameter, MissingExtra, did_you_mean
 from worthwhile.execution.executors import LocalExecutor
 
-PLACES = ("local", "dask", "ray")
+SYSTEMS = ("local", "dask", "ray")
 RETRIES = 2  # times that a cluster runs a task again whose worker was lost
 
 
 @contextmanager
-def executor_on(place: str = "local", address: str | None = None, slots: int | None = None) -> Iterator[Executor]:
+def executor_on(system: str = "local", address: str | None = None, slots: int | None = None) -> Iterator[Executor]:
     """An executor on the cluster at an address; without one, on a cluster of so many local processes.
 
     >>> with executor_on("local", slots=1) as executor:
     ...     executor.submit(pow, 2, 5).result()
     32
     """
-    if place not in PLACES:
-        raise BadParameter(f"no place {place!r} to run tasks; {did_you_mean(place, PLACES)}")
-    if place == "local":
+    if system not in SYSTEMS:
+        raise BadParameter(f"no system {system!r} to run tasks on; {did_you_mean(system, SYSTEMS)}")
+    if system == "local":
         if address is not None:
             raise BadParameter(f"address {address!r}: local processes have none; name dask or ray")
         with LocalExecutor(slots) as executor:
             yield executor
     else:
-        with dask_executor(address, slots) if place == "dask" else ray_executor(address, slots) as executor:
+        with dask_executor(address, slots) if system == "dask" else ray_executor(address, slots) as executor:
             yield executor
 
 

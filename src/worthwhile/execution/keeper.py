@@ -17,6 +17,7 @@ import sys
 import time
 from contextlib import suppress
 from multiprocessing import connection, process, resource_tracker, spawn
+from typing import Any, cast
 
 LINUX = sys.platform == "linux"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -52,14 +53,15 @@ def set_process(what: int, value: int) -> None:
             ctypes.CDLL(None).prctl(what, value, 0, 0, 0)
 
 
-def be_worker(number: int, tracker: int) -> None:
+def be_worker(number: int, tracker_pipe: int) -> None:
     """What `multiprocessing` does in a process that it has spawned, then one call after the other."""
     os.setsid()  # Ctrl-C at the terminal does not reach it
-    resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined] # one for all: it outlives a worker that is killed
-    pipe = connection.Connection(number)
-    process.current_process()._inheriting = True  # type: ignore[attr-defined] # refuses programs that start processes when they are imported
+    tracker: Any = resource_tracker
+    tracker._resource_tracker._fd = tracker_pipe  # that of the starter, which outlives a worker that is killed
+    pipe, current = connection.Connection(number), cast(Any, process.current_process())
+    current._inheriting = True  # programs that start processes when they are imported are refused
     spawn.prepare(pickle.loads(pipe.recv_bytes()))
-    del process.current_process()._inheriting  # type: ignore[attr-defined]
+    del current._inheriting
     from worthwhile.execution.calls import make_calls
 
     make_calls(pipe)
@@ -94,26 +96,27 @@ def collect(statuses: dict[int, int]) -> bool:
 
 def end_all(worker: int, statuses: dict[int, int]) -> None:
     """Kill whoever is left, until nobody is."""
-    kill_children(worker)
+    with suppress(OSError):  # its group: all that can be reached where orphans are not handed to us
+        os.killpg(worker, signal.SIGKILL)
+    kill_children()
     while collect(statuses):
         time.sleep(BREATH)
-        kill_children(worker)
+        kill_children()
 
 
-def kill_children(worker: int) -> None:
+def kill_children() -> None:
     """Children of a process that is killed are ours next time."""
-    if not LINUX:
-        with suppress(OSError):
-            os.killpg(worker, signal.SIGKILL)
-        return
     for child in children():
         with suppress(OSError):  # it has ended, or it is somebody else's (sudo)
             os.kill(child, signal.SIGKILL)
 
 
 def children() -> list[int]:
-    """Processes whose parent is this one."""
-    own, numbers = str(os.getpid()), []
+    """Processes whose parent is this one; known on Linux only."""
+    own = str(os.getpid())
+    numbers: list[int] = []
+    if not LINUX:
+        return numbers
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError), open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
             if file.read().rpartition(")")[2].split()[1] == own:  # pid (name) state parent …
