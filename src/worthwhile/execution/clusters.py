@@ -66,7 +66,11 @@ def ray_executor(address: str | None, slots: int | None) -> Iterator[Executor]:
         raise MissingExtra("a Ray cluster", "ray") from None
     imports = {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}  # its workers import what we can
     here = {"num_cpus": slots or os.cpu_count() or 1, "include_dashboard": False, "runtime_env": imports}
-    ray.init(address=address, log_to_driver=False, **({} if address is not None else here))
+    try:
+        ray.init(address=address, log_to_driver=False, **({} if address is not None else here))
+    except ConnectionError as error:
+        remedy = "start one with `ray start --head`; if it wants a token, set RAY_AUTH_TOKEN here and there"
+        raise BadParameter(f"address {address!r}: {error}; {remedy}") from None
     try:
         yield RayExecutor(ray)
     finally:
