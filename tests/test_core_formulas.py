@@ -355,5 +355,5 @@ def test_the_theorem_starts_at_two_tasks_and_needs_rewards_of_0_or_more() -> Non
     assert theorem_bound(problem, 2).gap > 0.0
     with pytest.raises(BadParameter, match="horizon = 1; the bound needs at least 2 tasks"):
         theorem_bound(problem, 1)
-    with pytest.raises(BadParameter, match="a mean reward of -0.5; the proof needs rewards of 0 or more"):
+    with pytest.raises(BadParameter, match=r"a mean reward of -0.5; the proof needs rewards of 0 or more"):
         theorem_bound(Problem.of({"x": (1.0, {"a": (-0.5, 0.5), "b": (2.0, 0.5)})}), 16)
