@@ -13,6 +13,7 @@ from worthwhile.cli.output import show
 from worthwhile.cli.text import explain_text, tasks_text
 from worthwhile.errors import BadParameter
 from worthwhile.formatting import shown
+from worthwhile.live.checking import find_damage
 from worthwhile.live.history import FORMATS, as_option
 from worthwhile.live.scheduler import Scheduler
 
@@ -69,6 +70,13 @@ exit code is 1 if they differ.
 examples:
   worthwhile rebuild tasks.db --check
 """
+CHECK = """\
+Reads everything in the store, of all its schedulers, and lists what is not as it was written, by table and row. It
+changes nothing. The exit code is 1 if anything is damaged.
+
+examples:
+  worthwhile check tasks.db
+"""
 
 
 def add_commands(commands: Any) -> None:
@@ -102,6 +110,9 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("table", type=Path, metavar="TABLE", help=", ".join(FORMATS))
     parser = add("rebuild", "replay the log and compare", REBUILD, run_rebuild)
     parser.add_argument("--check", action="store_true", required=True, help="compare, bit by bit")
+    parser = commands.add_parser("check", help="is everything still what was written?", epilog=CHECK)
+    parser.add_argument("store", metavar="STORE", help=STORE)
+    parser.set_defaults(run=run_check)
 
 
 def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
@@ -180,3 +191,11 @@ def run_rebuild(arguments: argparse.Namespace) -> int:
     text = f"{reports:,} reports replayed: " + ("the same, to the bit" if same else "NOT what the scheduler knows")
     show({"reports": reports, "same": same}, text, arguments.json)
     return 0 if same else 1
+
+
+def run_check(arguments: argparse.Namespace) -> int:
+    """worthwhile check"""
+    inspection = find_damage(arguments.store)
+    document = asdict(inspection) | {"damage": [line._asdict() for line in inspection.damage]}
+    show(document, str(inspection), arguments.json)
+    return 1 if inspection.damage else 0

@@ -11,6 +11,7 @@ from worthwhile.live.fold import Fold
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
 from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import counted
 from worthwhile.live.validation import Option
 
@@ -63,6 +64,8 @@ class TaskLine:
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
     """Why a task got its option; `fold` is what its policy knew then, None if no policy decided it."""
     replica = batch.replica
+    if fold is not None and max(numbers(row.options)) >= len(replica.options.texts):
+        raise Damaged("tasks", f"scheduler {replica.id}, task {row.task}", f"options = {row.options}: one has no name")
     judged = [] if fold is None else judgements(row, fold, replica)
     return Explanation(
         str(row.task),
@@ -133,6 +136,7 @@ def tasks(batch: Batch, numbers: list[int]) -> list[TaskLine]:
 
 
 def task_line(batch: Batch, row: TaskRow) -> TaskLine:
+    batch.replica.check_task(row)
     return TaskLine(
         str(row.task),
         batch.replica.kinds.texts[row.kind],

@@ -177,6 +177,8 @@ def fault(row: LogRow, kinds: int, options: int) -> str:
     for role, number, count in (("kind", row.kind, kinds), ("option", row.option, options)):
         if type(number) is not int or not 0 <= number < count:
             return f"task {row.task}: no {role} has the number {number!r}"
+    if type(row.task) is not int or type(row.observed) is not int or type(row.policy) is not int:
+        return f"task {row.task!r}: observed = {row.observed!r} by policy {row.policy!r}"
     values = row.reward, row.cost, row.overhead, row.reward_estimate, row.cost_estimate
     for field, value in zip(FINITE, values, strict=True):
         if type(value) is not float or not math.isfinite(value):

@@ -17,6 +17,7 @@ from worthwhile.learning import Sums
 from worthwhile.live.batch import Batch
 from worthwhile.live.log_statistics import UNKNOWN, LogStatistics, score_errors
 from worthwhile.live.settings import policy_words
+from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import Comparison, KindSummary, OptionSummary, Summary, counted
 from worthwhile.live.totals import Totals
 from worthwhile.live.validation import Option
@@ -60,10 +61,8 @@ def standing(name: str, batch: Batch) -> Standing:
     replica, fold, tx, now = batch.replica, batch.replica.fold, batch.tx, batch.header.now
     kinds, texts, settings = [*replica.kinds.texts], [*replica.options.texts], replica.settings
     running, expired = np.zeros((2, len(kinds), len(texts)), np.int64)
-    for kind, option, count in tx.running(replica.id, list(range(len(kinds))), now):
-        running[kind, option] = count
-    for kind, option, count in tx.expired(replica.id, now):
-        expired[kind, option] = count
+    put_counts(running, tx.running(replica.id, list(range(len(kinds))), now))
+    put_counts(expired, tx.expired(replica.id, now))
     totals = Totals(*(array[: len(kinds), : len(texts)].copy() for array in fold.state.totals))
     tried = totals.pulls > 0.0
     reward, cost = math.fsum(totals.reward[tried]), math.fsum(totals.cost[tried])  # whatever numbers names have
@@ -74,6 +73,17 @@ def standing(name: str, batch: Batch) -> Standing:
     so_far = Summary(name, policy, settings.overhead, *counts, *earned, [], [], [], fold.bad, list(fold.set_aside))
     options = [replica.option(number) for number in range(len(texts))]
     return Standing(so_far, kinds, options, texts, settings.retired, totals, running, expired)
+
+
+def put_counts(counts: Counts, rows: Iterable[tuple[int, int, int]]) -> None:
+    """Tasks by kind and option, as the store counts them."""
+    for kind, option, count in rows:
+        try:
+            counts[kind, option] = count
+        except IndexError as error:
+            raise Damaged(
+                "tasks", f"those of kind {kind!r} and option {option!r}", "one of them has no name"
+            ) from error
 
 
 def quotient(above: float, below: float) -> float | None:

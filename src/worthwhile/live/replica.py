@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from worthwhile.errors import BadTask
+from worthwhile.errors import BadTask, Error
 from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.fold import MOST_CELLS, Fold
 from worthwhile.live.settings import Settings, policy_from, settings_from
-from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, Transaction
-from worthwhile.live.validation import check_text, option_texts
+from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
+from worthwhile.live.stores.schema import Damaged
+from worthwhile.live.validation import check_text, option_text, option_texts
 from worthwhile.policies.base import Policy
 
 log = logging.getLogger(__name__)
@@ -60,11 +61,9 @@ class Replica:
         Then `fold_backlog` is due after the transaction, and another `read` after that.
         """
         if header.names > self.known_names:
-            for row in tx.names(self.id, self.known_names):
-                self.roles[row.role].add(row.text)
-                self.known_names = row.position
+            self.add_names(tx.names(self.id, self.known_names), header.names)
         if header.generation != self.generation:
-            self.settings = settings_from(tx.settings(self.id))
+            self.use_settings(tx.settings(self.id))
             self.offers.clear()
             if self.generation < 0 or self.settings.policy != self.fold.number:
                 self.fold = self.new_fold(self.settings.policy)
@@ -72,11 +71,43 @@ class Replica:
             self.generation = header.generation
         behind = header.reports - self.fold.position
         if behind > 0:
-            self.backlog = tx.reports(self.id, self.fold.position, PORTION)
+            self.backlog = tx.reports(self.id, self.fold.position, min(PORTION, behind))
             if behind > SOON and self.backlog:
                 return False
             self.fold_backlog(header.reports)
         return True
+
+    def add_names(self, rows: Sequence[NameRow], count: int) -> None:
+        """Names that are new; without one of them, all numbers would mean something else."""
+        for row in rows:
+            names = self.roles.get(row.role)
+            expected = self.known_names + 1, None if names is None else len(names.texts)
+            if names is None or (row.position, row.number) != expected or not is_name(row) or row.text in names.number:
+                raise Damaged(
+                    "names", f"scheduler {self.id}, position {row.position!r}", f"{tuple(row)} is out of order"
+                )
+            names.add(row.text)
+            self.known_names += 1
+        if self.known_names != count:
+            says = f"{count} names are counted, there are {self.known_names}"
+            raise Damaged("schedulers", f"scheduler {self.id}", says)
+
+    def use_settings(self, text: str) -> None:
+        try:
+            settings = settings_from(text)
+        except ValueError as error:
+            raise Damaged("schedulers", f"scheduler {self.id}", str(error)) from error
+        if not 1 <= settings.policy < len(self.policies.texts):
+            raise Damaged("schedulers", f"scheduler {self.id}", f"no policy has the number {settings.policy}")
+        self.settings = settings
+
+    def check_task(self, row: TaskRow) -> TaskRow:
+        """A task whose numbers all have names; one of an earlier version has no checksum that would show it."""
+        kinds, options, policies = len(self.kinds.texts), len(self.options.texts), len(self.policies.texts)
+        if row.kind >= kinds or row.option >= options or row.policy >= policies:
+            says = f"no names for kind {row.kind}, option {row.option} and policy {row.policy}, or one of them"
+            raise Damaged("tasks", f"scheduler {self.id}, task {row.task}", says)
+        return row
 
     def fold_backlog(self, until: int = 0) -> None:
         """Learn from what was read; what should be there and is not, is missing."""
@@ -89,7 +120,14 @@ class Replica:
     def new_fold(self, number: int) -> Fold:
         """An empty fold for one of the scheduler's policies."""
         text = self.policies.texts[number]
-        policy = self.given_policies[text] if text in self.given_policies else policy_from(text)
+        try:
+            policy = self.given_policies[text] if text in self.given_policies else policy_from(text)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            if isinstance(error, Error):
+                raise
+            raise Damaged(
+                "names", f"scheduler {self.id}, policy {number}", f"{text!r} is no policy: {error}"
+            ) from error
         fold = Fold(policy, number, self.seed_key, self.engine)
         fold.fit(len(self.kinds.texts), len(self.options.texts))
         return fold
@@ -108,9 +146,13 @@ class Replica:
 
     def advance(self, fold: Fold, snapshot: Snapshot | None, until: int) -> None:
         """Bring a fold to where a snapshot is, if that is further, not too far, its policy's, and sound."""
-        if snapshot is None or snapshot.policy != fold.number or not fold.position < snapshot.number <= until:
+        if snapshot is None or snapshot.policy != fold.number:
             return
         try:
+            if not fold.position < snapshot.number <= until:
+                return
+            if snapshot.kinds > fold.size.kinds or snapshot.options > fold.size.options:
+                raise ValueError("it has more kinds and options than there are")
             fold.restore(snapshot)
         except Exception as error:  # whatever damaged bytes may lead to
             log.warning("a snapshot cannot be used, the log is read from its start: %s", error)
@@ -167,3 +209,14 @@ class Replica:
         while len(self.values) <= number:
             self.values.append(json.loads(self.options.texts[len(self.values)]))
         return self.values[number]
+
+
+def is_name(row: NameRow) -> bool:
+    """Whether the text is what a name of that role can be."""
+    if row.role == "policy":
+        return type(row.text) is str
+    try:
+        check_text(row.role, row.text)
+        return row.role != "option" or option_text(json.loads(row.text)) == row.text
+    except (ValueError, RecursionError):
+        return False

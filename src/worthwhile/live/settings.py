@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,10 +24,21 @@ class Settings(NamedTuple):
 
 
 def settings_from(text: str) -> Settings:
-    """The settings that `Settings.text` wrote."""
-    content = json.loads(text)
-    retired = tuple((kind, option) for kind, option in content["retired"])
-    return Settings(content["policy"], content["overhead"], retired)
+    """The settings that `Settings.text` wrote; `ValueError` if it was not that."""
+    try:
+        content = json.loads(text)
+        settings = Settings(content["policy"], content["overhead"], tuple(map(tuple, content["retired"])))
+        right = (
+            type(settings.policy) is int and type(settings.overhead) is float and 0.0 <= settings.overhead < math.inf
+        )
+        right = right and all(
+            len(pair) == 2 and type(pair[0]) in (str, type(None)) and type(pair[1]) is str for pair in settings.retired
+        )
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"settings = {text[:200]!r}: {type(error).__name__} {error}") from None
+    if not right:
+        raise ValueError(f"settings = {text[:200]!r}: a value that settings cannot have")
+    return settings
 
 
 def policy_text(policy: Any) -> str:

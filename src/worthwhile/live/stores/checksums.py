@@ -5,7 +5,10 @@ Rows of earlier versions have none, and are not checked.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from marshal import dumps
+from math import isfinite
 from typing import Any
 from zlib import crc32
 
@@ -13,6 +16,7 @@ from worthwhile.live.stores.base import TaskRow
 
 FORMAT = 2  # of marshal: plain values, no references; the same in every Python 3, as tests with fixed numbers see to
 PRICE, LEASE_END, ATTEMPTS = map(TaskRow._fields.index, ("price", "lease_end", "attempts"))
+NUMBERS = re.compile(r"\d{1,9}(,\d{1,9})*", re.ASCII)
 DOES_NOT_FIT = "it is not what was written: its checksum does not fit"
 
 
@@ -25,3 +29,47 @@ def task_checksum(id: int, row: tuple[Any, ...]) -> int:
     """Of a task, without what changes by itself: the end of its lease, earlier attempts, who holds it."""
     price = row[PRICE] or 0  # SQLite makes 0.0 of −0.0
     return crc32(dumps((id, row[:PRICE], price, row[PRICE + 1 : LEASE_END], row[LEASE_END + 1 : ATTEMPTS]), FORMAT))
+
+
+def task_fault(id: int, row: tuple[Any, ...]) -> str:
+    """Why a task, with its checksum as the last field, is not what was written; empty if it is."""
+    kept = row[-1]
+    if kept is not None and kept != task_checksum(id, row):
+        return DOES_NOT_FIT
+    if type(row[LEASE_END]) is not float:
+        return f"lease_end = {row[LEASE_END]!r} is not a number"
+    for field, text in zip(TaskRow._fields[ATTEMPTS:], row[ATTEMPTS:-1], strict=True):
+        if text is not None and not is_text(text):
+            return f"{field} = {text!r} is no text"
+    return "" if kept is not None else next(unlikely(TaskRow._make(row[:-1])), "")
+
+
+def unlikely(row: TaskRow) -> Iterator[str]:
+    """What no version has written, in a row that has no checksum."""
+    for field in ("task", "kind", "option", "seen", "policy", "cancelled", "outcome", "report"):
+        number = getattr(row, field)
+        if (type(number) is not int or number < 0) and (number, field) != (None, "report"):
+            yield f"{field} = {number!r}"
+    for field in ("reward_estimate", "cost_estimate", "price", "decided", "overhead", "reward", "cost", "probability"):
+        value = getattr(row, field)
+        needed = value is not None or field not in ("price", "reward", "cost", "probability")
+        if needed and (type(value) is not float or not isfinite(value)):
+            yield f"{field} = {value!r} is not a finite number"
+    for field in ("options", "pending"):
+        text = getattr(row, field)
+        if type(text) is not str or not NUMBERS.fullmatch(text):
+            yield f"{field} = {text!r} is no list of numbers"
+    if str(row.options).count(",") != str(row.pending).count(",") or str(row.option) not in str(row.options).split(","):
+        yield f"option = {row.option!r}, options = {row.options!r}, pending = {row.pending!r} do not fit together"
+    for field in ("key", "features"):
+        text = getattr(row, field)
+        if text is not None and not is_text(text):
+            yield f"{field} = {text!r} is no text"
+
+
+def is_text(value: Any) -> bool:
+    """Text that can be written."""
+    try:
+        return type(value) is str and bool(value.encode() or True)
+    except UnicodeEncodeError:
+        return False

@@ -16,7 +16,7 @@ from typing import Any
 from worthwhile.errors import MissingExtra, StoreError
 from worthwhile.live.stores.base import Answer, Transaction
 from worthwhile.live.stores.forking import Forkable
-from worthwhile.live.stores.schema import prepare, without_password
+from worthwhile.live.stores.schema import prepare, version_in, without_password
 from worthwhile.live.stores.sql import HEADER, SqlTransaction
 
 try:
@@ -59,7 +59,7 @@ class PostgresStore(SqlTransaction, Forkable):
         """The schema version; None if there are no tables of ours."""
         if self.query("select to_regclass('worthwhile')")[0][0] is None:
             return None
-        return int(self.query("select version from worthwhile")[0][0])
+        return version_in(self.query("select version from worthwhile"))
 
     def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
         with self.in_use, explained(self.where):

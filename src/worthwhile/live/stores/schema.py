@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from worthwhile.errors import StoreError
@@ -205,6 +205,13 @@ def prepare(version: int | None, run: Callable[[str], Any], words: dict[str, str
         run(sql)
 
 
+def version_in(rows: Sequence[Sequence[Any]]) -> int:
+    """The schema version, from all rows of its table."""
+    if len(rows) != 1 or type(rows[0][0]) is not int or rows[0][0] < 1:
+        raise Damaged("worthwhile", "its only row", f"{[*map(list, rows)]} instead of one version number")
+    return int(rows[0][0])
+
+
 def too_new(where: str, version: Any) -> StoreError:
     """Somebody has brought the store up to date for a newer worthwhile than this one."""
     return StoreError(
@@ -213,10 +220,13 @@ def too_new(where: str, version: Any) -> StoreError:
     )
 
 
-def damaged(table: str, row: str, why: str) -> StoreError:
+class Damaged(StoreError):
     """Something that cannot be done without is not what was written."""
-    remedy = "restore a backup; `worthwhile check` lists all that is damaged"
-    return StoreError(f"table {table}, {row}: {why}; nothing was stored: {remedy}")
+
+    def __init__(self, table: str, row: str, why: str) -> None:
+        remedy = "restore a backup; `worthwhile check` lists all that is damaged"
+        super().__init__(f"table {table}, {row}: {why}; nothing was stored: {remedy}")
+        self.damage = table, row, why
 
 
 def without_password(url: str) -> str:

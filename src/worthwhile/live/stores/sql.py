@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from worthwhile.live.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
-from worthwhile.live.stores.checksums import DOES_NOT_FIT, checksum, task_checksum
-from worthwhile.live.stores.schema import VERSION, damaged, too_new
+from worthwhile.live.stores.checksums import DOES_NOT_FIT, checksum, task_checksum, task_fault
+from worthwhile.live.stores.schema import VERSION, Damaged, too_new, version_in
 
 AT_ONCE = 500  # values in one list: databases limit how many a statement has, a batch may name more
 PARTS_AT_ONCE = 8  # of a snapshot, in memory
+MOST_NUMBERS = 1 << 48  # of tasks, names or reports
 
 
 def columns(row: Any) -> str:
@@ -24,7 +25,7 @@ def marks(count: int) -> str:
 
 # Statements are written with SQLite's placeholders. Columns are named by the rows they fill, so they cannot fall apart.
 
-LIST_SCHEDULERS = "select name from schedulers order by name"
+READ_SCHEDULERS = "select name, seed_key, settings, checksum from schedulers order by name"
 # The version comes along with every header: whoever is older than the store must not write another row.
 HEADER = "(select max(version) from worthwhile), id, seed_key, settings_generation, names, tasks, reports"
 READ_VERSION = "select max(version) from worthwhile"
@@ -73,9 +74,6 @@ ADD_TOKEN = f"insert into tokens ({columns(TokenRow)}) values ({marks(7)})"
 REVOKE_TOKEN = "update tokens set revoked = ? where name = ? and revoked is null"  # the first time counts
 
 
-COUNTED = {int, float}  # what a header is made of; only the time is a float
-
-
 class SqlTransaction(ABC):
     """The store's statements; a dialect says how to query, how to write, how to lock, and what time it is."""
 
@@ -98,9 +96,11 @@ class SqlTransaction(ABC):
         return rows
 
     def schedulers(self) -> list[str]:
-        return [name for (name,) in self.query(LIST_SCHEDULERS)]
+        return [scheduler_row(*row)[0] for row in self.query(READ_SCHEDULERS)]
 
     def create(self, name: str, seed_key: int, settings: str) -> None:
+        for row in self.query(READ_SCHEDULERS):
+            scheduler_row(*row)  # a damaged name must not let the same scheduler begin anew
         self.write(CREATE_SCHEDULER, [(name, seed_key, settings, checksum(name, seed_key, settings))])
 
     def open(self, name: str) -> Header | None:
@@ -109,28 +109,19 @@ class SqlTransaction(ABC):
             return None
         version, *header = rows[0]
         if version != VERSION:
+            version_in([(version,)])
             raise too_new("the store", version)
-        if set(map(type, header)) != COUNTED:
-            raise damaged("schedulers", f"scheduler {name!r}", f"{header[:-1]} are not all whole numbers")
-        return Header(*header)
+        return header_of(name, header)
 
     def settings(self, id: int) -> str:
-        *fields, kept = self.query(READ_SETTINGS, (id,))[0]
-        if kept is not None and kept != checksum(*fields):
-            raise damaged("schedulers", f"scheduler {fields[0]!r}", DOES_NOT_FIT)
-        return str(fields[2])
+        return scheduler_row(*self.query(READ_SETTINGS, (id,))[0])[2]
 
     def change(self, id: int, settings: str) -> None:
         name, seed_key, *_ = self.query(READ_SETTINGS, (id,))[0]
         self.write(CHANGE_SETTINGS, [(settings, checksum(name, seed_key, settings), id)])
 
     def names(self, id: int, after: int) -> list[NameRow]:
-        names = []
-        for *fields, kept in self.query(READ_NAMES, (id, after)):
-            if kept is not None and kept != checksum(id, *fields):
-                raise damaged("names", f"scheduler {id}, position {fields[0]}", DOES_NOT_FIT)
-            names.append(NameRow._make(fields))
-        return names
+        return [name_row(id, row) for row in self.query(READ_NAMES, (id, after))]
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
         return self.listed(COUNT_RUNNING, (id,), kinds, (now,))
@@ -148,10 +139,15 @@ class SqlTransaction(ABC):
         return [task_row(id, row) for row in self.query(READ_LATEST_TASKS, (id, count))]
 
     def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
-        return [log_row(id, row) for row in self.listed(READ_OBSERVATIONS, (id,), tasks)]
+        rows = [log_row(id, row) for row in self.listed(READ_OBSERVATIONS, (id,), tasks)]
+        for row in rows:
+            if row.damage:
+                raise Damaged("reports", f"scheduler {id}, number {row.number!r}", row.damage)
+        return rows
 
     def reports(self, id: int, after: int, count: int) -> list[LogRow]:
-        return [log_row(id, row) for row in self.query(READ_LOG, (id, after, count))]
+        rows = self.query(READ_LOG, (id, after, count))
+        return [log_row(id, row) for row in rows if type(row[0]) is int]  # an entry without a number is missing
 
     def snapshot(self, id: int) -> Snapshot | None:
         rows = self.query(READ_SNAPSHOT, (id,))
@@ -211,11 +207,37 @@ class SqlTransaction(ABC):
         self.write(REVOKE_TOKEN, [(now, name)])
 
 
+def header_of(name: str, fields: list[Any]) -> Header:
+    """What `open` has read; the last field is the time."""
+    if set(map(type, fields[:-1])) != {int} or min(fields) < 0 or max(fields) >= MOST_NUMBERS:
+        counted = dict(zip(Header.__slots__, fields[:-1], strict=False))
+        raise Damaged("schedulers", f"scheduler {name!r}", f"{counted} are not all numbers from 0 to 2⁴⁸ − 1")
+    return Header(*fields)
+
+
+def scheduler_row(name: Any, seed_key: Any, settings: Any, kept: Any) -> tuple[str, int, str]:
+    """A scheduler's name, key and settings as they were written."""
+    types = type(name), type(seed_key), type(settings)
+    if types != (str, int, str) or not 0 <= seed_key < 1 << 32:
+        raise Damaged("schedulers", f"scheduler {name!r}", f"seed_key = {seed_key!r}, settings = {settings!r}")
+    if kept is not None and kept != checksum(name, seed_key, settings):
+        raise Damaged("schedulers", f"scheduler {name!r}", DOES_NOT_FIT)
+    return name, seed_key, settings
+
+
+def name_row(id: int, row: tuple[Any, ...]) -> NameRow:
+    """A name as it was written."""
+    fields, kept = row[:-1], row[-1]
+    if kept is not None and kept != checksum(id, *fields):
+        raise Damaged("names", f"scheduler {id}, position {fields[0]!r}", DOES_NOT_FIT)
+    return NameRow._make(fields)
+
+
 def task_row(id: int, row: tuple[Any, ...]) -> TaskRow:
     """A task as it was written."""
-    kept = row[-1]
-    if kept is not None and kept != task_checksum(id, row):
-        raise damaged("tasks", f"scheduler {id}, task {row[0]}", DOES_NOT_FIT)
+    why = task_fault(id, row)
+    if why:
+        raise Damaged("tasks", f"scheduler {id}, task {row[0]!r}", why)
     return tuple.__new__(TaskRow, row[:-1])
 
 

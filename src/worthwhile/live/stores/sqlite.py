@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import apsw.ext
 
 from worthwhile.errors import StoreError
 from worthwhile.live.stores.base import Answer, TaskRow, Transaction
 from worthwhile.live.stores.forking import Forkable
-from worthwhile.live.stores.schema import prepare
+from worthwhile.live.stores.schema import prepare, version_in
 from worthwhile.live.stores.sql import HEADER, RUNNING_TASKS, SqlTransaction
 
 SYNCHRONOUS = ("full", "normal")
@@ -70,7 +71,7 @@ class SqliteStore(SqlTransaction, Forkable):
         """The schema version; None if the file is empty."""
         tables = {name for (name,) in self.query("select name from sqlite_master where type = 'table'")}
         if "worthwhile" in tables:
-            return int(self.query("select version from worthwhile")[0][0])
+            return version_in(self.query("select version from worthwhile"))
         if tables:
             raise StoreError(f"{self.path} is a database of something else (it has {min(tables)}); name another file")
         return None
@@ -129,7 +130,10 @@ class SqliteStore(SqlTransaction, Forkable):
         self.open_connection.execute(sql).fetchall()
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self.open_connection.execute(sql, values).fetchall()
+        try:
+            return self.open_connection.execute(sql, values).fetchall()
+        except UnicodeDecodeError:
+            return read_anyway(self.open_connection, sql, values)
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         self.open_connection.executemany(sql, rows).fetchall()
@@ -143,6 +147,18 @@ class SqliteStore(SqlTransaction, Forkable):
         with self.in_use:
             self.closed = True
             self.hang_up()
+
+
+def read_anyway(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Rows with text that is no Unicode: it comes with surrogates, which no checksum fits."""
+    names = [f"c{number}" for number, _ in enumerate(apsw.ext.query_info(connection, sql).description)]
+    cells = ", ".join(f"typeof({name}), iif(typeof({name}) = 'text', cast({name} as blob), {name})" for name in names)
+    rows = connection.execute(f"with found ({', '.join(names)}) as ({sql}) select {cells} from found", values)
+    return [tuple(map(readable, row[::2], row[1::2])) for row in rows]
+
+
+def readable(kind: str, cell: Any) -> Any:
+    return cell.decode(errors="surrogateescape") if kind == "text" else cell
 
 
 def wait_briefly() -> Any:

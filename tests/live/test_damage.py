@@ -1,0 +1,214 @@
+"""Rows changed behind a store's back: named, never believed, and no reason to end with somebody else's exception."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from old_stores import install
+from worthwhile import Scheduler
+from worthwhile.cli.main import main
+from worthwhile.errors import Error, StoreError
+from worthwhile.live.checking import find_damage
+
+DAMAGES, SEED = int(os.environ.get("DAMAGES", "300")), int(os.environ.get("DAMAGE_SEED", "1"))
+OPTIONS = [1, "five", 2.5]
+TABLES = ("worthwhile", "schedulers", "names", "tasks", "reports", "snapshots", "snapshot_parts", "tokens")
+LOOSE = {"tasks.lease_end", "tasks.attempts", "tasks.holder"}  # no checksum covers them
+
+
+def fill(url: str) -> None:
+    """A store with a row of every sort."""
+    with Scheduler(url, seed=3, overhead=0.5) as scheduler:
+        for number in range(6):
+            task = scheduler.decide(f"kind {number % 2}", OPTIONS, key=f"key {number}")
+            task.report(number / 7, 1.0 + number / 3)
+        other = scheduler.decide("ü", OPTIONS)
+        scheduler.observe(other.id, next(option for option in OPTIONS if option != other.option), 0.25, 2.0)
+        scheduler.report(scheduler.decide("ü", OPTIONS).id, reward=0.5)
+        scheduler.cancel(scheduler.decide("ü", OPTIONS).id)
+        scheduler.retire(2.5, kind="kind 1")
+        scheduler._transactor.do(lambda batch: batch.save_snapshot())
+        scheduler.decide("kind 0", OPTIONS).report(0.75, 1.5)
+
+
+def said(url: str, folder: Path, name: str = "default") -> dict[str, Any]:
+    """All that a scheduler tells, or which error of ours it raises instead."""
+    answers: dict[str, Any] = {}
+
+    def ask(name: str, question: Any) -> None:
+        try:
+            answers[name] = question()
+        except Error as error:
+            answers[name] = type(error).__name__, str(error)
+
+    def asked() -> None:
+        with Scheduler(url, name) as scheduler:
+            ask("summary", lambda: asdict(scheduler.summary()))
+            ask("latest", lambda: scheduler.latest(20))
+            for task in range(1, 11):
+                ask(f"explain {task}", lambda task=task: scheduler.explain(task))
+            ask("export", lambda: scheduler.export(folder / "log.csv"))
+            answers["log"] = (folder / "log.csv").read_bytes() if "export" in answers else None
+
+    ask("open", asked)
+    return answers
+
+
+def use(url: str, name: str = "default") -> None:
+    """Work with it; whatever it raises must be ours."""
+    with suppress(Error), Scheduler(url, name) as scheduler:
+        for step in (
+            lambda: scheduler.decide("kind 0", OPTIONS).report(0.5, 2.0),
+            lambda: scheduler.decide("new kind", [*OPTIONS, "new"]).report(0.5, 2.0),
+            lambda: scheduler.decide("kind 1", OPTIONS, key="key 1"),
+            lambda: scheduler.report("7", 0.5, 2.0),
+            lambda: scheduler.report("8", cost=2.0),
+            lambda: scheduler.observe("7", 1, 0.25, 2.0),
+            lambda: scheduler.observe("7", "five", 0.25, 2.0),
+            lambda: scheduler.change(overhead=1.0),
+            lambda: scheduler.rebuild(),
+        ):
+            with suppress(Error):
+                step()
+
+
+def test_a_store_that_nobody_touched_has_no_damage(durable: str, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(durable)
+    assert main(["check", durable]) == 0
+    assert capsys.readouterr().out == "1 schedulers, 10 tasks and 8 reports read: all as they were written\n"
+    use(durable)
+    assert find_damage(durable).damage == []
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_store_of_an_earlier_version_has_no_damage(durable: str, version: int) -> None:
+    install(durable, version)
+    assert find_damage(durable).damage == []
+
+
+VALUES = (
+    "null",
+    "'text'",
+    "''",
+    "x'00ff41'",
+    "cast(x'ff41' as text)",
+    "9223372036854775807",
+    "-1",
+    "1.5",
+    "9e999",
+    "-9e999",
+)
+
+
+class SqliteDamage:
+    """One cell, one row deleted, one row twice: anything that a file lets be done."""
+
+    def __init__(self, whole: Path, path: Path) -> None:
+        self.whole, self.path = whole, path
+
+    def begin(self) -> None:
+        for file in self.path.parent.glob(f"{self.path.name}*"):
+            file.unlink()
+        shutil.copy(self.whole, self.path)
+
+    def do(self, luck: random.Random) -> tuple[str, str]:
+        """What was done, and to which column; none if the file does not let it."""
+        connection = apsw.Connection(str(self.path))
+        connection.execute("pragma synchronous = off")
+        table = luck.choice(TABLES)
+        rows = connection.execute(f"select rowid from {table}").fetchall()
+        columns = [row[1] for row in connection.execute(f"pragma table_info({table})")]
+        if not rows:
+            return "", ""
+        rowid, column, action = luck.choice(rows)[0], luck.choice(columns), luck.random()
+        if action < 0.1:
+            sql, column = f"delete from {table} where rowid = {rowid}", "*"
+        elif action < 0.2:
+            others = ", ".join(name for name in columns if name != "id")
+            sql, column = f"insert into {table} ({others}) select {others} from {table} where rowid = {rowid}", "*"
+        elif action < 0.6:
+            sql = f"update {table} set {column} = {luck.choice(VALUES)} where rowid = {rowid}"
+        else:
+            cell = connection.execute(f"select {column} from {table} where rowid = {rowid}").fetchone()[0]
+            sql = f"update {table} set {column} = {changed(cell, luck)} where rowid = {rowid}"
+        try:
+            connection.execute(sql)
+        except (apsw.ConstraintError, apsw.MismatchError):
+            return "", ""
+        finally:
+            connection.close()
+        return sql, f"{table}.{column}"
+
+
+def changed(cell: Any, luck: random.Random) -> str:
+    """A value that is nearly the same."""
+    if isinstance(cell, bytes):
+        place = luck.randrange(len(cell))
+        return f"x'{(cell[:place] + bytes([cell[place] ^ (1 << luck.randrange(8))]) + cell[place + 1 :]).hex()}'"
+    if isinstance(cell, str) and cell:
+        place = luck.randrange(len(cell))
+        return "'" + (cell[:place] + luck.choice("0123456789ax") + cell[place + 1 :]).replace("'", "''") + "'"
+    if isinstance(cell, int | float):
+        return repr(luck.choice([cell + 1, cell - 1, cell * 2, -cell, cell / 3]))
+    return "0"
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    fill(f"sqlite:///{tmp_path}/whole.db")
+    return tmp_path / "whole.db"
+
+
+@pytest.fixture
+def damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> str:
+    """The address of a file to be damaged; it may say of each damage that it has a snapshot which it cannot use."""
+    caplog.set_level("ERROR")
+    return f"sqlite:///{tmp_path}/damaged.db?synchronous=normal"
+
+
+def looked_for(url: str) -> bool:
+    """Whether `check` finds something."""
+    try:
+        return bool(find_damage(url).damage)
+    except StoreError:
+        return True
+
+
+@pytest.mark.slow
+def test_any_damage_is_found_or_changes_nothing_and_only_our_errors_are_raised(
+    whole: Path, tmp_path: Path, damaged: str
+) -> None:
+    damage, luck, done, believed = SqliteDamage(whole, tmp_path / "damaged.db"), random.Random(SEED), 0, []
+    damage.begin()
+    expected = said(damaged, tmp_path)
+    while done < DAMAGES:
+        damage.begin()
+        what, column = damage.do(luck)
+        done += column != ""
+        answers, found = said(damaged, tmp_path), looked_for(damaged)
+        if not found and answers != expected and column not in LOOSE:
+            believed.append((what, {key: value for key, value in answers.items() if value != expected.get(key)}))
+        use(damaged)
+    assert believed == []
+
+
+def test_damaged_rows_of_an_earlier_version_raise_only_our_errors(tmp_path: Path, damaged: str) -> None:
+    """They have no checksums, so that a value which makes sense is believed."""
+    install(f"sqlite:///{tmp_path}/old.db", 3)
+    open_store(f"sqlite:///{tmp_path}/old.db").close()
+    damage, luck = SqliteDamage(tmp_path / "old.db", tmp_path / "damaged.db"), random.Random(SEED)
+    for _ in range(DAMAGES // 4):
+        damage.begin()
+        damage.do(luck)
+        said(damaged, tmp_path, "old")
+        looked_for(damaged)
+        use(damaged, "old")
