@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 State = TypeVar("State", bound=tuple[Any, ...])
 
-PART = 1 << 20  # bytes
+PART, SAMPLE = 1 << 20, 1000  # bytes; cells that tell which value is frequent
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.uint32]
@@ -71,40 +71,80 @@ def parts(state: tuple[Any, ...], size: int = PART) -> Iterator[bytes]:
     """The state exactly to the bit, in parts of so many bytes: all of it at once may be more than there is room for."""
     part = bytearray()
     for _, array in arrays(state):
-        rest = bytes_of(np.ascontiguousarray(array))
-        while rest:
-            taken = rest[: size - len(part)]
-            part += taken
-            rest = rest[len(taken) :]
-            if len(part) == size:
-                yield bytes(part)
-                part.clear()
+        for values in packed(np.ascontiguousarray(array).reshape(-1)):
+            rest = bytes_of(values)
+            while rest:
+                taken = rest[: size - len(part)]
+                part += taken
+                rest = rest[len(taken) :]
+                if len(part) == size:
+                    yield bytes(part)
+                    part.clear()
     if part:
         yield bytes(part)
 
 
+def packed(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Its most frequent value with the few cells that differ, or all cells: most of a large state was never touched."""
+    bits = array.view(f"u{array.itemsize}")
+    values, counts = np.unique(bits[:: max(1, len(bits) // SAMPLE)], return_counts=True)
+    usual = values[counts.argmax()]
+    different = np.flatnonzero(bits != usual).astype(np.uint32)
+    few = 2 * len(different) < len(bits)
+    yield np.array([few, usual, len(different)], np.uint64)
+    yield from (different, bits[different]) if few else (bits,)
+
+
 def bytes_of(array: npt.NDArray[Any]) -> memoryview:
     """The array itself, byte by byte."""
-    return memoryview(array.reshape(-1).view(np.uint8).data)
+    return memoryview(array.view(np.uint8).data)
 
 
 def fill(state: tuple[Any, ...], stored: Iterable[bytes]) -> None:
-    """Put what `parts` gave into a state of the same layout."""
-    more, part = (memoryview(part) for part in stored), memoryview(b"")
+    """Put what `parts` gave into a state of the same layout; `ValueError` if it cannot be that."""
+    reader = Reader(stored)
     for name, array in arrays(state):
-        target = np.ascontiguousarray(array)  # itself, as good as always
-        rest = bytes_of(target)
-        while rest:
-            part = part or next(more, part)
-            if not part:
-                raise ValueError(f"the bytes end in the middle of {name}")
-            taken = part[: len(rest)]
-            rest[: len(taken)] = taken
-            part, rest = part[len(taken) :], rest[len(taken) :]
-        if target is not array:
-            array[...] = target
-    if part or any(more):
+        bits = np.empty(array.size, f"u{array.itemsize}") if not array.flags.c_contiguous else array.reshape(-1)
+        bits = bits.view(f"u{array.itemsize}")
+        few, usual, count = reader.read(np.empty(3, np.uint64), name).tolist()
+        if not few:
+            reader.read(bits, name)
+        elif count > len(bits) or usual > np.iinfo(bits.dtype).max:
+            raise ValueError(f"{name} has not so many cells, or other values")
+        else:
+            places = reader.read(np.empty(count, np.uint32), name)
+            values = reader.read(np.empty(count, bits.dtype), name)
+            if count and places.max() >= len(bits):
+                raise ValueError(f"{name} has no cell {places.max()}")
+            if (bits != usual).any():  # as good as never; to write all cells would take memory for them
+                bits[:] = usual
+            bits[places] = values
+        if not array.flags.c_contiguous:
+            array[...] = bits.view(array.dtype).reshape(array.shape)
+    if reader.has_more():
         raise ValueError("there are more bytes than the state has")
+
+
+class Reader:
+    """Bytes that come in parts."""
+
+    def __init__(self, stored: Iterable[bytes]) -> None:
+        self.more, self.part = iter(stored), memoryview(b"")
+
+    def read(self, array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+        """Fill an array."""
+        rest = bytes_of(array)
+        while rest:
+            self.part = self.part or memoryview(next(self.more, b""))
+            if not self.part:
+                raise ValueError(f"the bytes end in the middle of {name}")
+            taken = self.part[: len(rest)]
+            rest[: len(taken)] = taken
+            self.part, rest = self.part[len(taken) :], rest[len(taken) :]
+        return array
+
+    def has_more(self) -> bool:
+        return bool(self.part) or any(self.more)
 
 
 def to_bytes(state: tuple[Any, ...]) -> bytes:

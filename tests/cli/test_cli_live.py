@@ -173,13 +173,13 @@ def test_a_store_that_is_not_there_is_not_made(capsys: pytest.CaptureFixture[str
 def test_rebuild_says_when_the_state_is_not_what_the_log_gives(
     capsys: pytest.CaptureFixture[str], durable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worthwhile.live.transactor.WORTH_SAVING", 1)
+    monkeypatch.setattr("worthwhile.live.replica.SNAPSHOT_EVERY", 20)
     with Scheduler(durable) as scheduler:
         scheduler.decide("x", [1]).report(1.0, 1.0)
     with Scheduler(durable) as scheduler:
         fold = scheduler._transactor.do(lambda batch: batch.replica.fold)
         fold.state.learned.arms.mean_reward[0, 0] = 0.5  # as if a snapshot had been written by other code
-        scheduler._transactor.do(lambda batch: batch.save_snapshot())
+        scheduler._transactor.do(lambda batch: batch.replica.want_snapshot())
     assert main(["rebuild", durable, "--check"]) == 1
     assert "NOT what the scheduler knows" in capsys.readouterr().out
 

@@ -18,6 +18,7 @@ from worthwhile import Scheduler
 from worthwhile.cli.main import main
 from worthwhile.errors import Error, StoreError
 from worthwhile.live.checking import find_damage
+from worthwhile.live.stores import open_store
 
 DAMAGES, SEED = int(os.environ.get("DAMAGES", "300")), int(os.environ.get("DAMAGE_SEED", "1"))
 OPTIONS = [1, "five", 2.5]
@@ -36,7 +37,7 @@ def fill(url: str) -> None:
         scheduler.report(scheduler.decide("ü", OPTIONS).id, reward=0.5)
         scheduler.cancel(scheduler.decide("ü", OPTIONS).id)
         scheduler.retire(2.5, kind="kind 1")
-        scheduler._transactor.do(lambda batch: batch.save_snapshot())
+        scheduler._transactor.do(lambda batch: batch.replica.want_snapshot())
         scheduler.decide("kind 0", OPTIONS).report(0.75, 1.5)
 
 
@@ -75,7 +76,7 @@ def use(url: str, name: str = "default") -> None:
             lambda: scheduler.observe("7", 1, 0.25, 2.0),
             lambda: scheduler.observe("7", "five", 0.25, 2.0),
             lambda: scheduler.change(overhead=1.0),
-            lambda: scheduler.rebuild(),
+            scheduler.rebuild,
         ):
             with suppress(Error):
                 step()

@@ -18,7 +18,6 @@ from worthwhile import Scheduler, Task
 from worthwhile import state as states
 from worthwhile.decision import Decision
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadParameter, BadTask, UnknownTask
-from worthwhile.live import batch as batches
 from worthwhile.live.transactor import Transactor
 from worthwhile.policies.imed import RatioImed
 from worthwhile.policies.registry import find
@@ -386,7 +385,7 @@ def test_a_policy_must_be_told_what_nobody_knows() -> None:
 def test_a_snapshot_shortens_the_start_and_a_damaged_one_does_no_harm(
     durable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(batches, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr("worthwhile.live.replica.SNAPSHOT_EVERY", 20)
     with Scheduler(durable) as scheduler:
         run_some(scheduler, 50)
         fold = fold_of(scheduler)
@@ -402,7 +401,7 @@ def test_a_snapshot_shortens_the_start_and_a_damaged_one_does_no_harm(
 
 def test_an_explanation_starts_from_the_nearest_earlier_state(durable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading a long log from its start takes long; the answer is the same, wherever one starts."""
-    monkeypatch.setattr(batches, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr("worthwhile.live.replica.SNAPSHOT_EVERY", 20)
     read: list[int] = []
     entries = Transactor.entries
     monkeypatch.setattr(

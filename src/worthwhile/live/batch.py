@@ -12,10 +12,9 @@ from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, Ba
 from worthwhile.live.group_commit import Request
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import Settings
-from worthwhile.live.stores.base import NO_POLICY, Header, LogRow, TaskRow, Transaction
+from worthwhile.live.stores.base import MOST_TASKS, NO_POLICY, Header, LogRow, TaskRow, Transaction
 from worthwhile.live.validation import both, feedback, option_text
 
-SNAPSHOT_EVERY = 20_000  # entries of the log
 COUNTS_ONCE = "a report counts once"
 FINDS_OUT = "worthwhile.testing.check_policy finds out more"
 
@@ -57,8 +56,6 @@ class Batch:
             changed = [*self.changed.values()] if self.changed else []
             self.tx.add(replica.id, replica.added, new, changed, entries)
             replica.added = []
-        if replica.fold.position - replica.saved >= SNAPSHOT_EVERY:
-            self.save_snapshot()
 
     def fetch(self) -> None:
         """Read every task that is asked about, by number or by key."""
@@ -81,11 +78,6 @@ class Batch:
             self.rows.setdefault(row.task, self.replica.check_task(row))
             if row.key is not None:
                 self.keys[row.key] = row.task
-
-    def save_snapshot(self) -> None:
-        """Shorten the next start."""
-        self.tx.save(self.replica.id, self.replica.fold.snapshot())
-        self.replica.saved = self.replica.fold.position
 
     def running(self, kind: int) -> dict[int, int]:
         """Running tasks of a kind by option, those decided in this batch included."""
@@ -116,6 +108,10 @@ class Batch:
         fold, running = replica.fold, self.running(offer.kind)
         pending = ",".join(map(str, map(running.get, offer.numbers, repeat(0)))) if running else offer.idle
         task = self.header.tasks + len(self.new) + 1
+        if task > MOST_TASKS:
+            raise BadTask(
+                f"this scheduler has decided {MOST_TASKS:,} tasks, and cannot count further; use another scheduler"
+            )
         try:  # a policy of the user's own may do anything
             option, reward, cost = fold.engine.choose(offer, running, task)
             reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store

@@ -50,6 +50,7 @@ class Fold:
     def put(self, state: Folded) -> None:
         self.state = state
         self.engine.bind(state)
+        self.bytes = sum(array.nbytes for _, array in states.arrays(state))
         price = states.price_in(state.learned)
         self.prices: Any = (None,) if price is None else memoryview(price)
 

@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 PORTION = 10_000  # entries of the log read at once
 SOON = 500  # entries that are learned from while others wait
+SNAPSHOT_EVERY = 20_000  # entries of the log
+LOOKED_THROUGH_PER_ENTRY, WRITTEN_PER_ENTRY = 5000, 1000  # bytes of a state, in a part of the time that an entry takes
+TOUCHED_PER_ENTRY = 200  # bytes of a state, at most
 MOST_OFFERS = 10_000  # lists of options that are remembered
 
 
@@ -50,7 +53,7 @@ class Replica:
         self.added: list[NameRow] = []  # by this batch, to be stored
         self.offers: dict[Any, Offer] = {}
         self.values: list[Any] = []  # the options as users write them, by number
-        self.saved = 0  # position of the latest snapshot
+        self.saved, self.snapshot_due = 0, SNAPSHOT_EVERY  # positions of the latest snapshot and of the next
         self.backlog: list[LogRow] = []  # read, not yet folded
         self.fold: Fold
         self.settings: Settings
@@ -136,6 +139,31 @@ class Replica:
         """Start from the snapshot; the log alone would do."""
         self.advance(self.fold, tx.snapshot(self.id), header.reports)
         self.saved = self.fold.position
+        self.snapshot_due = self.saved + self.snapshot_spacing()
+
+    def snapshot_spacing(self) -> int:
+        """So many entries of the log that a snapshot costs a few per cent of what they did."""
+        whole = self.fold.bytes
+        written = min(whole, TOUCHED_PER_ENTRY * self.fold.position)
+        return max(SNAPSHOT_EVERY, whole // LOOKED_THROUGH_PER_ENTRY + written // WRITTEN_PER_ENTRY)
+
+    def want_snapshot(self) -> None:
+        """Have one saved after this transaction."""
+        self.snapshot_due = -1
+
+    def snapshot_worthwhile(self) -> bool:
+        """Whether one is due for what there is to be saved now; the next is due after as many entries again."""
+        wanted, position, spacing = self.snapshot_due < 0, self.fold.position, self.snapshot_spacing()
+        due = wanted or position - self.saved >= spacing
+        self.snapshot_due = (position if due else self.saved) + spacing
+        return due
+
+    def save(self, tx: Transaction, name: str) -> None:
+        """Keep what is known, unless the store was put back to an earlier state meanwhile."""
+        header = tx.open(name)
+        if header is not None and header.id == self.id and header.reports >= self.fold.position:
+            tx.save(self.id, self.fold.snapshot())
+            self.saved = self.fold.position
 
     def fold_before(self, tx: Transaction, policy: int, entry: int, explained: Snapshot | None) -> Fold:
         """A fold for one of the policies, from the latest state at hand that is not after an entry of the log."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ from worthwhile.live.validation import not_negative
 from worthwhile.policies.base import Policy, checked
 from worthwhile.policies.registry import DEFAULT, make
 
-WORTH_SAVING = 1000  # entries of the log
+log = logging.getLogger(__name__)
 
 
 class Transactor(GroupCommit):
@@ -105,6 +106,16 @@ class Transactor(GroupCommit):
                 request.error = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")
             if not isinstance(error, Exception):
                 raise
+        if (replica := self.replica) is not None and replica.fold.position >= replica.snapshot_due:
+            self.save_snapshot(replica)
+
+    def save_snapshot(self, replica: Replica) -> None:
+        """Shorten the next start, in a transaction of its own: what was asked for is stored, whatever comes of this."""
+        if replica.snapshot_worthwhile():
+            try:
+                self.store.transact(partial(replica.save, name=self.name))
+            except Exception as error:  # a store of the user's own may raise anything
+                log.warning("no snapshot of scheduler %r, the next start takes longer: %s", self.name, error)
 
     def attempt(self, tx: Transaction) -> Replica | None:
         """Do what was asked; or, if much must be learned first, give the replica that has read some of it."""
@@ -155,8 +166,9 @@ class Transactor(GroupCommit):
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""
         try:
-            if self.replica is not None and self.replica.fold.position - self.replica.saved >= WORTH_SAVING:
-                self.do(Batch.save_snapshot)
+            replica = self.replica
+            if replica is not None and replica.fold.position - replica.saved >= replica.snapshot_spacing() // 20:
+                self.do(lambda batch: batch.replica.want_snapshot())
         finally:
             self.store.close()
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 Answer = TypeVar("Answer")
 
 OWN = -1  # LogRow.observed of a task's own report
+MOST_TASKS = (1 << 48) - 1  # random draws are numbered by task, in 48 bits
 NO_POLICY = 0  # TaskRow.policy of history that no policy of this scheduler decided
 
 

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from worthwhile.live.stores.base import OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
+from worthwhile.live.stores.base import MOST_TASKS, OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
 from worthwhile.live.stores.checksums import DOES_NOT_FIT, checksum, task_checksum, task_fault
 from worthwhile.live.stores.schema import VERSION, Damaged, too_new, version_in
 
 AT_ONCE = 500  # values in one list: databases limit how many a statement has, a batch may name more
 PARTS_AT_ONCE = 8  # of a snapshot, in memory
-MOST_NUMBERS = 1 << 48  # of tasks, names or reports
 
 
 def columns(row: Any) -> str:
@@ -209,7 +208,7 @@ class SqlTransaction(ABC):
 
 def header_of(name: str, fields: list[Any]) -> Header:
     """What `open` has read; the last field is the time."""
-    if set(map(type, fields[:-1])) != {int} or min(fields) < 0 or max(fields) >= MOST_NUMBERS:
+    if set(map(type, fields[:-1])) != {int} or min(fields) < 0 or max(fields) > MOST_TASKS:
         counted = dict(zip(Header.__slots__, fields[:-1], strict=False))
         raise Damaged("schedulers", f"scheduler {name!r}", f"{counted} are not all numbers from 0 to 2⁴⁸ − 1")
     return Header(*fields)

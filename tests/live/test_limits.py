@@ -1,0 +1,92 @@
+"""At every row of the table of limits in docs/live.md: the last value that is taken, and the first that is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tampering import execute
+from worthwhile import Scheduler
+from worthwhile.errors import BadFeedback, BadTask
+from worthwhile.live.checking import find_damage
+from worthwhile.live.fold import MOST_CELLS
+
+REPORTS = int(os.environ.get("REPORTS_AT_THE_LIMIT", "300"))
+PAGE = (Path(__file__).parents[2] / "docs" / "live.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_limits_is_the_one_that_is_tested_here() -> None:
+    rows = [line for line in PAGE.split("## Limits")[1].split("\n\n")[1].splitlines() if line.startswith("| ")]
+    assert [re.split(r" *\| *", row)[2] for row in rows[1:]] == [
+        "1 000",
+        "16 777 216",
+        "200 bytes of UTF-8",
+        "from −1e100 to 1e100",
+        "from 1e-100 to 1e100",
+        "2⁴⁸ − 1",
+        "30 s, then `StoreError`",
+    ]
+
+
+def test_a_thousand_options_long_names_and_the_largest_numbers_are_kept(durable: str) -> None:
+    kind, options = "é" * 100, list(range(1000))
+    with Scheduler(durable) as scheduler:
+        scheduler.decide(kind, options, key="k" * 200).report(1e100, 1e-100)
+        scheduler.decide(kind, ["o" * 198]).report(-1e100, 1e100)
+        for wrong in ([*options, "more"], ["o" * 199]):
+            with pytest.raises(BadTask):
+                scheduler.decide(kind, wrong)
+        for name, key in ((kind + "é", None), ("x", "k" * 201)):
+            with pytest.raises(BadTask, match="at most 200 are allowed"):
+                scheduler.decide(name, options, key=key)
+        for reward, cost in ((1.01e100, 1.0), (-1.01e100, 1.0), (0.0, 1.01e100), (0.0, 0.99e-100)):
+            with pytest.raises(BadFeedback):
+                scheduler.decide(kind, options).report(reward, cost)
+    with Scheduler(durable) as scheduler:
+        assert scheduler.summary().reports == 2
+        assert scheduler.decide(kind, options, key="k" * 200).id == "1"
+        assert scheduler.rebuild()
+    assert find_damage(durable).damage == []
+
+
+def test_the_last_task_there_can_be_is_decided_and_reported_and_the_next_is_refused(durable: str) -> None:
+    with Scheduler(durable) as scheduler:
+        scheduler.decide("x", [1, 2])
+        execute(durable, f"update schedulers set tasks = {2**48 - 2}")
+        last = scheduler.decide("x", [1, 2])
+        assert last.id == str(2**48 - 1)
+        with pytest.raises(BadTask, match=r"281,474,976,710,655 tasks.* use another scheduler"):
+            scheduler.decide("x", [1, 2])
+        last.report(1.0, 1.0)
+    with Scheduler(durable) as scheduler:
+        assert scheduler.summary().reports == 1
+        assert scheduler.explain(last).repeated
+        assert scheduler.rebuild()
+
+
+@pytest.mark.slow
+def test_a_scheduler_with_as_many_cells_as_there_can_be_goes_on_learning(sqlite: str) -> None:
+    """Two gigabytes, for a while; a snapshot of it once was more than a row of SQLite can hold."""
+    with Scheduler(sqlite, seed=1) as scheduler:
+        scheduler.announce([f"kind {number}" for number in range(16_384)], list(range(1024)))
+        fold = scheduler._transactor.replica.fold
+        assert fold.size.kinds * fold.size.options == MOST_CELLS
+        with pytest.raises(BadTask, match="use names that come again, or several schedulers"):
+            scheduler.decide("one kind more", [0])
+        for number in range(REPORTS):
+            options = [(31 * number + 97 * other) % 1024 for other in range(5)]
+            scheduler.decide(f"kind {7919 * number % 16_384}", options).report(0.5 + number % 3, 1.0 + number % 5)
+            if number % (REPORTS // 2) == 100:
+                scheduler._transactor.do(lambda batch: batch.replica.want_snapshot())
+        assert scheduler._transactor.do(lambda batch: batch.replica.saved) > REPORTS // 3
+        known = scheduler._transactor.do(lambda batch: batch.replica.fold)
+    size = Path(sqlite.removeprefix("sqlite:///")).stat().st_size
+    assert size < 20_000_000 + 3000 * REPORTS
+    with Scheduler(sqlite) as scheduler:
+        assert scheduler._transactor.do(lambda batch: batch.replica.saved) > REPORTS // 3
+        assert scheduler._transactor.do(lambda batch: batch.replica.fold.same_as(known))
+        assert scheduler.summary().reports == REPORTS
+        assert scheduler.explain(REPORTS).repeated

@@ -1,0 +1,180 @@
+"""A newer version takes over a store: killed in the middle, raced by others, with older processes still at work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+
+from old_stores import VERSIONS, content, install
+from tampering import execute
+from worthwhile import Scheduler
+from worthwhile.errors import StoreError
+from worthwhile.live.checking import find_damage
+from worthwhile.live.stores import open_store, postgres, sqlite
+from worthwhile.live.stores.schema import VERSION
+
+OPENED_BY = {  # the statement with which every transaction of that version begins
+    1: "select id, key, generation, names, tasks, reports from schedulers where name = 'old'",
+    2: "select id, key, generation, names, tasks, reports from schedulers where name = 'old'",
+    3: "select id, seed_key, generation, names, tasks, reports from schedulers where name = 'old'",
+}
+
+
+def rows(url: str, sql: str) -> list[Any]:
+    """What a statement gives to somebody who is not us."""
+    if url.startswith("sqlite"):
+        connection = apsw.Connection(url.removeprefix("sqlite:///"))
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+    with psycopg.connect(url, autocommit=True) as server:
+        return server.execute(sql.encode()).fetchall()
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Do it in a process of its own; 0, or the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+def open_killed_at(url: str, statement: int) -> None:
+    """Bring a store up to date; kill −9 comes right after the n-th statement that changes something."""
+    store: Any = sqlite.SqliteStore if url.startswith("sqlite") else postgres.PostgresStore
+    real, count = store.run, [0]
+
+    def run(self: Any, sql: str) -> None:
+        real(self, sql)
+        count[0] += sql.split(maxsplit=1)[0] in ("alter", "create", "drop", "update", "commit")
+        if count[0] == statement:
+            self.query("select 1")  # PostgreSQL has done it by now
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    store.run = run
+    open_store(url).close()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_kill_at_any_statement_of_an_upgrade_leaves_the_old_version_or_the_new_one_whole(
+    durable: str, version: int
+) -> None:
+    said, kills, old = install(durable, version), 0, content(version)["rows"]
+    while in_child(partial(open_killed_at, durable, kills + 1)) == signal.SIGKILL:
+        kills += 1
+        [(found,)] = rows(durable, "select version from worthwhile")
+        if found == VERSION:
+            break
+        assert found == version
+        for table, stored in old.items():  # all of the old columns, and all rows
+            assert len(rows(durable, f"select {', '.join(stored[0])} from {table}")) == len(stored)
+    assert kills > 15
+    with Scheduler(durable, "old") as scheduler:
+        summary = scheduler.summary()
+        assert [summary.ratio, summary.tasks, summary.reports, summary.reward, summary.cost] == said
+        assert scheduler.rebuild()
+    assert find_damage(durable).damage == []
+
+
+def test_several_processes_upgrade_at_once(durable: str) -> None:
+    said = install(durable, 1)
+    gate, opened = os.pipe(), []
+    for _ in range(4):
+        child = os.fork()
+        if child == 0:
+            os.close(gate[1])
+            os.read(gate[0], 1)  # until the parent closes its end
+            try:
+                Scheduler(durable, "old").close()
+                os._exit(0)
+            except BaseException:
+                os._exit(1)
+        opened.append(child)
+    os.close(gate[0])
+    os.close(gate[1])
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in opened] == [0] * 4
+    with Scheduler(durable, "old") as scheduler:
+        assert scheduler.summary().reports == said[2]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_process_of_an_older_version_can_no_longer_begin_a_transaction(durable: str, version: int) -> None:
+    """Its first statement is refused by the database, so that nothing after it is stored."""
+    install(durable, version)
+    assert len(rows(durable, OPENED_BY[version])) == 1
+    open_store(durable).close()
+    with pytest.raises((apsw.SQLError, psycopg.errors.UndefinedColumn), match=r"key|generation"):
+        rows(durable, OPENED_BY[version])
+
+
+def test_a_process_is_refused_in_its_next_transaction_once_a_newer_version_has_the_store(durable: str) -> None:
+    with Scheduler(durable) as scheduler:
+        task, other = scheduler.decide("x", [1, 2]), scheduler.decide("x", [1, 2])
+        execute(durable, "update worthwhile set version = 99")
+        count = "select tasks, reports from schedulers"
+        for refused in (
+            lambda: scheduler.decide("x", [1, 2]),
+            lambda: task.report(1.0, 1.0),
+            lambda: scheduler.cancel(other.id),
+            lambda: scheduler.retire(1),
+            scheduler.summary,
+        ):
+            with pytest.raises(StoreError, match=r"schema version 99, .*pip install --upgrade worthwhile"):
+                refused()
+        assert rows(durable, count) == [(2, 0)]
+        execute(durable, f"update worthwhile set version = {VERSION}")
+        task.report(1.0, 1.0)
+        assert rows(durable, count) == [(2, 1)]
+
+
+def test_what_is_queued_when_a_newer_version_takes_the_store_is_refused_too(durable: str) -> None:
+    with Scheduler(durable) as scheduler:
+        scheduler.decide("x", [1, 2])
+        began, goes_on, answers = threading.Event(), threading.Event(), []
+
+        def hold_up(batch: Any) -> None:
+            began.set()
+            goes_on.wait()
+
+        def decide() -> None:
+            try:
+                answers.append(scheduler.decide("x", [1, 2]).id)
+            except StoreError as error:
+                answers.append(str(error))
+
+        first = threading.Thread(target=lambda: scheduler._transactor.do(hold_up))
+        first.start()
+        began.wait()
+        threads = [threading.Thread(target=decide) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        real = scheduler._transactor.store.transact
+
+        def taken_over(work: Any) -> Any:
+            scheduler._transactor.store.transact = real
+            execute(durable, "update worthwhile set version = 99")
+            return real(work)
+
+        scheduler._transactor.store.transact = taken_over
+        goes_on.set()
+        for thread in (first, *threads):
+            thread.join()
+        assert len(answers) == 8
+        assert all("schema version 99" in answer for answer in answers)
+        assert rows(durable, "select tasks from schedulers") == [(1,)]
+        execute(durable, f"update worthwhile set version = {VERSION}")
