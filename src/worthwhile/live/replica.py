@@ -158,12 +158,13 @@ class Replica:
         self.snapshot_due = (position if due else self.saved) + spacing
         return due
 
-    def save(self, tx: Transaction, name: str) -> None:
-        """Keep what is known, unless the store was put back to an earlier state meanwhile."""
+    def save(self, tx: Transaction, name: str) -> int:
+        """Keep what is known, unless the store was put back to an earlier state; the position of the snapshot."""
         header = tx.open(name)
-        if header is not None and header.id == self.id and header.reports >= self.fold.position:
-            tx.save(self.id, self.fold.snapshot())
-            self.saved = self.fold.position
+        if header is None or header.id != self.id or header.reports < self.fold.position:
+            return self.saved
+        tx.save(self.id, self.fold.snapshot())
+        return self.fold.position
 
     def fold_before(self, tx: Transaction, policy: int, entry: int, explained: Snapshot | None) -> Fold:
         """A fold for one of the policies, from the latest state at hand that is not after an entry of the log."""

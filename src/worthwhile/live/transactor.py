@@ -113,7 +113,7 @@ class Transactor(GroupCommit):
         """Shorten the next start, in a transaction of its own: what was asked for is stored, whatever comes of this."""
         if replica.snapshot_worthwhile():
             try:
-                self.store.transact(partial(replica.save, name=self.name))
+                replica.saved = self.store.transact(partial(replica.save, name=self.name))
             except Exception as error:  # a store of the user's own may raise anything
                 log.warning("no snapshot of scheduler %r, the next start takes longer: %s", self.name, error)
 

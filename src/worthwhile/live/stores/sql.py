@@ -158,7 +158,11 @@ class SqlTransaction(ABC):
     def parts(self, id: int, count: Any) -> Iterator[bytes]:
         """The parts of the snapshot, a few at a time."""
         for after in range(0, count, PARTS_AT_ONCE):
-            for (part,) in self.query(READ_PARTS, (id, after, min(count, after + PARTS_AT_ONCE))):
+            last = min(count, after + PARTS_AT_ONCE)
+            rows = self.query(READ_PARTS, (id, after, last))
+            if len(rows) != last - after:
+                raise ValueError(f"one of its parts {after + 1} to {last} is missing")
+            for (part,) in rows:
                 yield part
 
     def add(
