@@ -8,9 +8,10 @@ import shutil
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import apsw
+import psycopg
 import pytest
 
 from old_stores import install
@@ -213,3 +214,65 @@ def test_damaged_rows_of_an_earlier_version_raise_only_our_errors(tmp_path: Path
         said(damaged, tmp_path, "old")
         looked_for(damaged)
         use(damaged, "old")
+
+
+class PostgresDamage:
+    """What the types of a server's columns let be done."""
+
+    VALUES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "bigint": ("null", "0", "-1", "9223372036854775807", "{column} + 1", "{column} * 2"),
+        "double precision": ("null", "'NaN'", "'Infinity'", "-{column}", "{column} * 1.5 + 1"),
+        "text": ("null", "''", "'text'", "{column} || '0'", "overlay({column} placing '7' from 2)"),
+        "bytea": ("null", "''", "set_bit({column}, 100, 1 - get_bit({column}, 100))"),
+    }
+    COLUMNS = "select column_name, data_type from information_schema.columns where table_name = %s"
+
+    def __init__(self, url: str) -> None:
+        self.server = psycopg.connect(url, autocommit=True)
+        self.columns = {
+            table: self.server.execute(f"{self.COLUMNS} and table_schema = current_schema", [table]).fetchall()
+            for table in TABLES
+        }
+        for table in TABLES:
+            self.server.execute(f"create table whole_{table} as table {table}".encode())
+
+    def begin(self) -> None:
+        for table, columns in self.columns.items():
+            names = ", ".join(name for name, _ in columns)
+            self.server.execute(f"delete from {table}".encode())
+            self.server.execute(
+                f"insert into {table} ({names}) overriding system value select {names} from whole_{table}".encode()
+            )
+
+    def do(self, luck: random.Random) -> tuple[str, str]:
+        table = luck.choice([table for table in TABLES if table != "tokens"])
+        [row] = luck.choice(self.server.execute(f"select ctid::text from {table}".encode()).fetchall())
+        column, kind = luck.choice(self.columns[table])
+        sql = (
+            f"update {table} set {column} = {luck.choice(self.VALUES[kind]).format(column=column)} where ctid = '{row}'"
+        )
+        if luck.random() < 0.15:
+            sql, column = f"delete from {table} where ctid = '{row}'", "*"
+        try:
+            self.server.execute(sql.encode())
+        except psycopg.Error:  # a constraint
+            return "", ""
+        return sql, f"{table}.{column}"
+
+
+@pytest.mark.slow
+def test_any_damage_on_a_server_is_found_or_changes_nothing(
+    postgres: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("ERROR")
+    fill(postgres)
+    expected, damage, luck, believed = said(postgres, tmp_path), PostgresDamage(postgres), random.Random(SEED), []
+    for _ in range(DAMAGES // 5):
+        damage.begin()
+        what, column = damage.do(luck)
+        answers, found = said(postgres, tmp_path), looked_for(postgres)
+        if not found and answers != expected and column not in LOOSE:
+            believed.append((what, {key: value for key, value in answers.items() if value != expected.get(key)}))
+        use(postgres)
+    damage.server.close()
+    assert believed == []
