@@ -68,14 +68,14 @@ class Batch:
                 keys.append(request.key)
         if numbers:
             for row in self.tx.tasks(self.replica.id, numbers):
-                self.rows.setdefault(row.task, self.replica.check_task(row))
+                self.rows.setdefault(row.task, self.replica.check_task(row, self.header.tasks))
         if keys:
             self.keep_keyed(self.tx.keyed(self.replica.id, keys))
 
     def keep_keyed(self, stored: Iterable[TaskRow]) -> None:
         """Tasks that have keys, as they are stored unless this batch has changed them."""
         for row in stored:
-            self.rows.setdefault(row.task, self.replica.check_task(row))
+            self.rows.setdefault(row.task, self.replica.check_task(row, self.header.tasks))
             if row.key is not None:
                 self.keys[row.key] = row.task
 

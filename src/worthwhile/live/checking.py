@@ -182,7 +182,7 @@ class Reader:
             if why:
                 self.found.add("tasks", f"scheduler {header.id}, task {row[0]!r}", why)
             elif replica is not None:
-                self.noted(replica.check_task, TaskRow._make(row[:-1]))
+                self.noted(replica.check_task, TaskRow._make(row[:-1]), header.tasks)
 
     def read_log(self, header: Header, replica: Replica | None) -> None:
         known = (len(replica.kinds.texts), len(replica.options.texts)) if replica else (1 << 62, 1 << 62)

@@ -136,7 +136,7 @@ def tasks(batch: Batch, numbers: list[int]) -> list[TaskLine]:
 
 
 def task_line(batch: Batch, row: TaskRow) -> TaskLine:
-    batch.replica.check_task(row)
+    batch.replica.check_task(row, batch.header.tasks)
     return TaskLine(
         str(row.task),
         batch.replica.kinds.texts[row.kind],

@@ -104,8 +104,12 @@ class Replica:
             raise Damaged("schedulers", f"scheduler {self.id}", f"no policy has the number {settings.policy}")
         self.settings = settings
 
-    def check_task(self, row: TaskRow) -> TaskRow:
-        """A task whose numbers all have names; one of an earlier version has no checksum that would show it."""
+    def check_task(self, row: TaskRow, tasks: int) -> TaskRow:
+        """A task that was counted, and whose numbers all have names; not every task has a checksum that would show it."""
+        if row.task > tasks:
+            raise Damaged(
+                "schedulers", f"scheduler {self.id}", f"{tasks} tasks are counted, and there is task {row.task}"
+            )
         kinds, options, policies = len(self.kinds.texts), len(self.options.texts), len(self.policies.texts)
         if row.kind >= kinds or row.option >= options or row.policy >= policies:
             says = f"no names for kind {row.kind}, option {row.option} and policy {row.policy}, or one of them"

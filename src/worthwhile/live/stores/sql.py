@@ -106,11 +106,11 @@ class SqlTransaction(ABC):
         rows = self.query(self.OPEN, (name,))
         if not rows:
             return None
-        version, *header = rows[0]
-        if version != VERSION:
-            version_in([(version,)])
-            raise too_new("the store", version)
-        return header_of(name, header)
+        row = rows[0]
+        if row[0] != VERSION:
+            version_in([row])
+            raise too_new("the store", row[0])
+        return header_of(name, row[1:])
 
     def settings(self, id: int) -> str:
         return scheduler_row(*self.query(READ_SETTINGS, (id,))[0])[2]
@@ -210,12 +210,16 @@ class SqlTransaction(ABC):
         self.write(REVOKE_TOKEN, [(now, name)])
 
 
-def header_of(name: str, fields: list[Any]) -> Header:
+def header_of(name: str, fields: Sequence[Any]) -> Header:
     """What `open` has read; the last field is the time."""
-    if set(map(type, fields[:-1])) != {int} or min(fields) < 0 or max(fields) > MOST_TASKS:
-        counted = dict(zip(Header.__slots__, fields[:-1], strict=False))
-        raise Damaged("schedulers", f"scheduler {name!r}", f"{counted} are not all numbers from 0 to 2⁴⁸ − 1")
-    return Header(*fields)
+    id, seed_key, generation, names, tasks, reports, _ = fields
+    try:  # `|` of whole numbers has all their bits, and the sign of any that is negative; it is fast
+        if 0 <= id | seed_key | generation | names | tasks | reports <= MOST_TASKS:
+            return Header(*fields)
+    except TypeError:
+        pass
+    counted = dict(zip(Header.__slots__, fields[:-1], strict=False))
+    raise Damaged("schedulers", f"scheduler {name!r}", f"{counted} are not all numbers from 0 to 2⁴⁸ − 1")
 
 
 def scheduler_row(name: Any, seed_key: Any, settings: Any, kept: Any) -> tuple[str, int, str]:
