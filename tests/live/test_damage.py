@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 from old_stores import install
+from tampering import execute
 from worthwhile import Scheduler
 from worthwhile.cli.main import main
 from worthwhile.errors import Error, StoreError
@@ -89,6 +90,31 @@ def test_a_store_that_nobody_touched_has_no_damage(durable: str, capsys: pytest.
     assert capsys.readouterr().out == "1 schedulers, 10 tasks and 8 reports read: all as they were written\n"
     use(durable)
     assert find_damage(durable).damage == []
+
+
+def test_check_lists_every_damage_by_table_and_row(durable: str, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(durable)
+    for sql in (
+        "update names set text = 'other' where position = 2",
+        "update tasks set option = 2 where task = 3",
+        "delete from tasks where task = 5",
+        "update reports set reward = 7 where number = 4",
+        "update schedulers set reports = 9",
+    ):
+        execute(durable, sql)
+    assert main(["check", durable]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1 schedulers, 9 tasks and 8 reports read: 7 damaged"
+    for start in (
+        "  table names, scheduler 1, position 2: it is not what was written",
+        "  table tasks, scheduler 1, task 3: it is not what was written",
+        "  table tasks, scheduler 1, numbers 5 to 5: missing",
+        "  table reports, scheduler 1, number 4: task 4: it is not what was written",
+        "  table reports, scheduler 1, numbers 9 to 9: missing",
+    ):
+        assert [line for line in lines if line.startswith(start)], start
+    with pytest.raises(StoreError, match=r"table names, scheduler 1, position 2: .*; `worthwhile check` lists all"):
+        Scheduler(durable)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

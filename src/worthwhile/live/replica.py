@@ -105,7 +105,7 @@ class Replica:
         self.settings = settings
 
     def check_task(self, row: TaskRow, tasks: int) -> TaskRow:
-        """A task that was counted, and whose numbers all have names; not every task has a checksum that would show it."""
+        """A task that was counted, and whose numbers have names; not every one has a checksum that would show it."""
         if row.task > tasks:
             raise Damaged(
                 "schedulers", f"scheduler {self.id}", f"{tasks} tasks are counted, and there is task {row.task}"
