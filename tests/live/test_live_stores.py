@@ -146,11 +146,16 @@ def test_migrated_tables_have_the_same_columns_as_new_ones(durable: str, version
 def test_checksums_are_the_same_in_every_python() -> None:
     row = TaskRow(1, 0, 2, "0,2", "0,1", 0.1, 1 / 3, None, 0, 1, "ü", 1.5, 2e9, 0.25)
     assert checksum(1, row.log_row(2**40, -0.5, 1e300)[:-1]) == 138969447
-    assert task_checksum(1, row) == 1711851766
-    assert task_checksum(1, row._replace(lease_end=7.0, attempts="[]", holder="me")) == task_checksum(1, row)
+    assert task_checksum(1, row) == 458087363
     assert task_checksum(1, row._replace(price=-0.0)) == task_checksum(1, row._replace(price=0.0))
-    changed = [row._replace(key=None), row._replace(cancelled=1), row._replace(outcome=1), row._replace(overhead=0.5)]
-    assert len({task_checksum(1, other) for other in [row, *changed]} | {task_checksum(2, row)}) == 6
+    changed = [
+        row._replace(key=None),
+        row._replace(cancelled=1),
+        row._replace(outcome=1),
+        row._replace(lease_end=7.0),
+        row._replace(holder="me"),
+    ]
+    assert len({task_checksum(1, other) for other in [row, *changed]} | {task_checksum(2, row)}) == 7
 
 
 class Interrupted(dict[int, TaskRow]):

@@ -15,7 +15,8 @@ from zlib import crc32
 from worthwhile.live.stores.base import TaskRow
 
 FORMAT = 2  # of marshal: plain values, no references; the same in every Python 3, as tests with fixed numbers see to
-PRICE, LEASE_END, ATTEMPTS = map(TaskRow._fields.index, ("price", "lease_end", "attempts"))
+PRICE, FIELDS = TaskRow._fields.index("price"), len(TaskRow._fields)
+ALWAYS = "reward_estimate", "cost_estimate", "decided", "lease_end", "overhead"  # numbers that a task never lacks
 NUMBERS = re.compile(r"\d{1,9}(,\d{1,9})*", re.ASCII)
 DOES_NOT_FIT = "it is not what was written: its checksum does not fit"
 
@@ -26,22 +27,17 @@ def checksum(*values: Any) -> int:
 
 
 def task_checksum(id: int, row: tuple[Any, ...]) -> int:
-    """Of a task, without what changes by itself: the end of its lease, earlier attempts, who holds it."""
+    """Of a task; what comes after its fields does not count."""
     price = row[PRICE] or 0  # SQLite makes 0.0 of −0.0
-    return crc32(dumps((id, row[:PRICE], price, row[PRICE + 1 : LEASE_END], row[LEASE_END + 1 : ATTEMPTS]), FORMAT))
+    return crc32(dumps((id, row[:PRICE], price, row[PRICE + 1 : FIELDS]), FORMAT))
 
 
 def task_fault(id: int, row: tuple[Any, ...]) -> str:
     """Why a task, with its checksum as the last field, is not what was written; empty if it is."""
     kept = row[-1]
-    if kept is not None and kept != task_checksum(id, row):
-        return DOES_NOT_FIT
-    if type(row[LEASE_END]) is not float:
-        return f"lease_end = {row[LEASE_END]!r} is not a number"
-    for field, text in zip(TaskRow._fields[ATTEMPTS:], row[ATTEMPTS:-1], strict=True):
-        if text is not None and not is_text(text):
-            return f"{field} = {text!r} is no text"
-    return "" if kept is not None else next(unlikely(TaskRow._make(row[:-1])), "")
+    if kept is None:
+        return next(unlikely(TaskRow._make(row[:-1])), "")
+    return "" if kept == task_checksum(id, row) else DOES_NOT_FIT
 
 
 def unlikely(row: TaskRow) -> Iterator[str]:
@@ -50,7 +46,17 @@ def unlikely(row: TaskRow) -> Iterator[str]:
         number = getattr(row, field)
         if (type(number) is not int or number < 0) and (number, field) != (None, "report"):
             yield f"{field} = {number!r}"
-    for field in ("reward_estimate", "cost_estimate", "price", "decided", "overhead", "reward", "cost", "probability"):
+    for field in (
+        "reward_estimate",
+        "cost_estimate",
+        "price",
+        "decided",
+        "lease_end",
+        "overhead",
+        "reward",
+        "cost",
+        "probability",
+    ):
         value = getattr(row, field)
         needed = value is not None or field not in ("price", "reward", "cost", "probability")
         if needed and (type(value) is not float or not isfinite(value)):
@@ -61,7 +67,7 @@ def unlikely(row: TaskRow) -> Iterator[str]:
             yield f"{field} = {text!r} is no list of numbers"
     if str(row.options).count(",") != str(row.pending).count(",") or str(row.option) not in str(row.options).split(","):
         yield f"option = {row.option!r}, options = {row.options!r}, pending = {row.pending!r} do not fit together"
-    for field in ("key", "features"):
+    for field in ("key", "features", "attempts", "holder"):
         text = getattr(row, field)
         if text is not None and not is_text(text):
             yield f"{field} = {text!r} is no text"

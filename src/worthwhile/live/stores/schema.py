@@ -63,7 +63,7 @@ create table tasks (
   outcome bigint not null default 0, -- 0 a result, 1 failed, 2 lost
   attempts text, -- JSON: earlier ones
   holder text, -- who has claimed it
-  checksum bigint, -- of all but lease_end, attempts and holder
+  checksum bigint,
   primary key (scheduler, task)
 );
 create unique index tasks_by_key on tasks (scheduler, key) where key is not null;
