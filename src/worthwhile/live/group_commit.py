@@ -17,6 +17,7 @@ threads. Only the main thread is interrupted by signals (Ctrl-C); any thread may
 
 from __future__ import annotations
 
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -35,6 +36,7 @@ IN_THE_MIDDLE = (
     "set a flag, and do it later"
 )
 LONGEST_SLEEP = 1.0  # seconds
+ENOUGH_STACK = 200  # frames
 Token = tuple[int]  # the thread of a call; a new object for each call, compared by `is`
 WAKING: Token = (0,)
 
@@ -126,15 +128,16 @@ class GroupCommit(ABC):
 
     def lead(self, token: Token, requests: Sequence[Request]) -> None:
         """Commit these requests and what is queued; then wake the followers."""
-        if is_main_thread(token):
+        interruptible = is_main_thread(token)
+        if interruptible and self.other_threads_wait():
             # Signals interrupt the main thread, anywhere. If it led a batch, Ctrl-C would take the others' answers
             # along; so it works for itself alone, and only if nobody else could lead.
-            if self.other_threads_wait():
-                self.hand_over()
-                self.follow(token, requests)
-            else:
-                self.commit(requests)
-                self.hand_over()
+            self.hand_over()
+            self.follow(token, requests)
+            return
+        if interruptible or stack_is_short():  # which would fail the others' requests, too
+            self.commit(requests)
+            self.hand_over()
             return
         followers: list[Follower] = []
         try:
@@ -224,6 +227,15 @@ class GroupCommit(ABC):
         except ValueError:
             return False
         return True
+
+
+def stack_is_short() -> bool:
+    """Whether this thread is so deep in calls that others' requests may not get through."""
+    try:
+        sys._getframe(sys.getrecursionlimit() - ENOUGH_STACK)
+    except ValueError:  # there are fewer frames than that
+        return False
+    return True
 
 
 def is_main_thread(token: Token) -> bool:

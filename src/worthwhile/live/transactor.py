@@ -14,7 +14,7 @@ from weakref import WeakSet
 import numpy as np
 
 from worthwhile.errors import BadParameter, StoreError, UnknownScheduler
-from worthwhile.live.batch import Batch
+from worthwhile.live.batch import Batch, Spoiled
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
 from worthwhile.live.history import Line, lines
@@ -95,13 +95,19 @@ class Transactor(GroupCommit):
 
     def commit(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
+        self.batch = requests
         try:
-            self.batch = requests
-            while (behind := self.store.transact(self.attempt)) is not None:
-                behind.fold_backlog()  # so much that others should not wait for it
+            while True:
+                try:
+                    if (behind := self.store.transact(self.attempt)) is None:
+                        return
+                    behind.fold_backlog()  # so much that others should not wait for it
+                except Spoiled as spoiled:
+                    self.replica = None
+                    self.batch = [request for request in self.batch if request is not spoiled.request]
         except BaseException as error:
             self.replica = None
-            for request in requests:
+            for request in self.batch:
                 request.error = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")
             if not isinstance(error, Exception):
                 raise
