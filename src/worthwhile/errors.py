@@ -84,6 +84,9 @@ class AlreadyCancelled(Error):
 class StoreError(Error):
     """A store that cannot be reached, read or written; nothing of what was asked is acknowledged."""
 
+    again = False  # other transactions were in the way: nothing was stored, and the same may well succeed at once
+    waited = False  # for as long as anybody should: those who wait behind this call are told the same
+
 
 class UnknownScheduler(StoreError):
     """No scheduler of that name in the store."""

@@ -95,6 +95,7 @@ class GroupCommit(ABC):
         # A dict, because `setdefault` is one C call: it takes the lead and says whether it has, in a step that no
         # interrupt divides. After a lock's acquire, an interrupt may come before anyone has noted who holds it.
         self.leading: dict[str, Token] = {}
+        self.gave_up: Exception | None = None  # why the latest batch failed, if it has waited for too long
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
@@ -169,6 +170,9 @@ class GroupCommit(ABC):
 
     def hand_over(self) -> None:
         """The longest waiting thread leads, or nobody; not the main thread, which may leave before it is woken."""
+        if self.gave_up is not None:
+            self.refuse(self.gave_up)
+            return
         for follower in self.queue.copy():
             if not follower.interruptible:
                 self.leading["leader"] = follower.token
@@ -177,6 +181,16 @@ class GroupCommit(ABC):
         self.leading.pop("leader", None)  # there is none in such a child
         if self.queue:
             self.wake_all()
+
+    def refuse(self, error: Exception) -> None:
+        """Everybody queued has waited about as long as the batch that was given up: they are told the same."""
+        self.gave_up, followers = None, []
+        for follower in self.queue.copy():
+            if self.left_queue(follower):
+                followers.append(follower)
+                for request in follower.requests:
+                    request.error = error
+        self.wake_in_turn(followers)
 
     def wake_all(self) -> None:
         """Everybody queued looks again who leads."""

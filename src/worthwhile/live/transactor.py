@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from weakref import WeakSet
@@ -28,6 +30,8 @@ from worthwhile.policies.base import Policy, checked
 from worthwhile.policies.registry import DEFAULT, make
 
 WORTH_SAVING = 1000  # entries of the log
+MOST_CONFLICTS = 10  # with other transactions, until a batch is given up
+LONGEST_PAUSE = 0.05  # seconds, until it is tried again
 
 
 class Transactor(GroupCommit):
@@ -95,7 +99,7 @@ class Transactor(GroupCommit):
 
     def commit(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
-        self.batch = requests
+        self.batch, self.gave_up, conflicts = requests, None, 0
         try:
             while True:
                 try:
@@ -105,8 +109,15 @@ class Transactor(GroupCommit):
                 except Spoiled as spoiled:
                     self.replica = None
                     self.batch = [request for request in self.batch if request is not spoiled.request]
+                except StoreError as error:
+                    conflicts += 1
+                    if not error.again or conflicts > MOST_CONFLICTS:
+                        raise
+                    self.replica = None
+                    time.sleep(random.uniform(0.0, LONGEST_PAUSE))
         except BaseException as error:
             self.replica = None
+            self.gave_up = error if isinstance(error, StoreError) and error.waited else None
             for request in self.batch:
                 request.error = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")
             if not isinstance(error, Exception):
