@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -207,3 +208,94 @@ def test_a_conflict_with_another_transaction_is_tried_again_a_few_times(
             assert left == [99 - 11]
         assert scheduler.summary().tasks == (conflicts == 3)
         assert scheduler.rebuild()
+
+
+@pytest.fixture
+def reader(server: Any, postgres: str) -> Iterator[Callable[[str], str]]:
+    """Makes a role that may use the tables as far as it is granted."""
+    schema, role = postgres.rpartition("%3D")[2], f"reader_{os.getpid()}"
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"create role {role} login; grant usage on schema {schema} to {role}")
+
+    def grant(rights: str) -> str:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute(f"grant {rights} on all tables in schema {schema} to {role}")
+        return postgres.replace("postgres:@", f"{role}:@")
+
+    yield grant
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"drop owned by {role}; drop role {role}")
+
+
+@pytest.mark.parametrize("how", ["a role that may only select", "a server that is a copy"])
+def test_what_cannot_be_written_can_be_read(
+    postgres: str, reader: Callable[[str], str], how: str, tmp_path: Path
+) -> None:
+    with Scheduler(postgres) as writer:
+        for _ in range(20):
+            pair(writer)
+        task = writer.decide("x", OPTIONS)
+        read_only = f"{postgres}%20-cdefault_transaction_read_only%3Don"
+        url = reader("select") if how == "a role that may only select" else read_only
+        with Scheduler(url, create=False) as scheduler:
+            assert scheduler.summary().reports == 20
+            assert scheduler.explain("7").repeated
+            assert scheduler.export(tmp_path / "log.csv") == 20
+            assert scheduler.rebuild()
+            calls = (lambda: scheduler.decide("y", [4]), lambda: scheduler.cancel(task.id), lambda: scheduler.retire(1))
+            for call in calls:
+                with pytest.raises(StoreError, match=r"it can only be read here; nothing was stored: use the primary"):
+                    call()
+            pair(writer)
+            assert scheduler.summary().reports == 21
+        with pytest.raises(StoreError, match="it can only be read here"):
+            Scheduler(url, "another")
+
+
+def test_rights_that_are_missing_are_named(postgres: str, reader: Callable[[str], str]) -> None:
+    Scheduler(postgres).close()
+    url = reader("select, update")
+    with Scheduler(url) as scheduler, pytest.raises(
+        StoreError, match=r"permission denied for table .*; nothing was stored: grant the role select, insert, update"
+    ):  # fmt: skip
+        pair(scheduler)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        ("drop table reports", r"reports.* does not exist; nothing was stored: worthwhile's tables are not all there"),
+        ("alter table reports drop policy", r"policy.* does not exist; nothing was stored: .*not as they were made"),
+        ("alter table reports add check (reward < 0)", r"violates check constraint.*; nothing was stored"),
+    ],
+)
+def test_tables_that_were_changed_are_named(postgres: str, harm: str, words: str) -> None:
+    with Scheduler(postgres) as scheduler, psycopg.connect(postgres, autocommit=True) as other:
+        task = scheduler.decide("x", OPTIONS)
+        other.execute(harm)
+        with pytest.raises(StoreError, match=words):
+            task.report(1.0, 1.0)
+
+
+def test_a_refused_connection_says_why(postgres: str) -> None:
+    for wrong, remedy in (
+        (postgres.replace("/postgres?", "/nowhere?"), "create the database, or correct the address"),
+        (postgres.replace("postgres:@", "nobody_of_this_name:@"), "correct the user and the password in the address"),
+    ):
+        with pytest.raises(StoreError, match=f"does not exist; nothing was stored: {remedy}"):
+            Scheduler(wrong)
+
+
+def test_too_many_connections_are_named(postgres: str) -> None:
+    with Scheduler(postgres) as scheduler, psycopg.connect(postgres, autocommit=True) as other:
+        pair(scheduler)
+        role, schema = f"limited_{os.getpid()}", postgres.rpartition("%3D")[2]
+        other.execute(f"create role {role} login connection limit 1; grant all on schema {schema} to {role}")
+        other.execute(f"grant all on all tables in schema {schema} to {role}")
+        url = postgres.replace("postgres:@", f"{role}:@")
+        with (
+            psycopg.connect(url),
+            pytest.raises(StoreError, match=r"too many connections for role .*close some, or raise"),
+        ):
+            Scheduler(url)
+        other.execute(f"drop owned by {role}; drop role {role}")

@@ -55,7 +55,7 @@ class Batch:
         """Answer every request, then write what has changed."""
         replica, new, entries = self.replica, self.new, self.entries
         for request in self.requests:
-            self.touched, names = False, replica.place
+            self.touched, names = False, replica.known_names
             try:
                 request.answer, request.error = request.action(self), None
             except Exception as error:
@@ -64,7 +64,7 @@ class Batch:
                 request.error = error
                 # Errors of ours are raised before anything is changed but names, which harm nobody. Others come from
                 # objects of the user's own, or because there is no memory or stack left: anywhere.
-                if self.touched or (replica.place != names and not isinstance(error, Error)):
+                if self.touched or (replica.known_names != names and not isinstance(error, Error)):
                     raise Spoiled(request) from error
         if new or entries or self.changed or replica.added:
             changed = [*self.changed.values()] if self.changed else []

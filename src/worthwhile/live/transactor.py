@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from worthwhile.errors import BadParameter, StoreError, UnknownScheduler
+from worthwhile.errors import BadParameter, StoreError, StoreReplaced, UnknownScheduler
 from worthwhile.live.batch import Batch, Spoiled
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
@@ -117,6 +117,8 @@ class Transactor(GroupCommit):
                     time.sleep(random.uniform(0.0, LONGEST_PAUSE))
         except BaseException as error:
             self.replica = None
+            if isinstance(error, StoreReplaced):
+                self.statistics.outdated, self.explained = True, None
             self.gave_up = error if isinstance(error, StoreError) and error.waited else None
             for request in self.batch:
                 request.error = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")

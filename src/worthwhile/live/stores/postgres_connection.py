@@ -125,7 +125,8 @@ def explained(error: psycopg.Error, where: str) -> StoreError:
     """An error during a transaction. Where the server has given a reason, it has stored nothing."""
     state = state_of(error)
     remedy = remedy_of(state)
-    ending = f"nothing was stored: {remedy}" if remedy else UNKNOWN
+    may_be_stored = state == "" or state.startswith(("08", "57P"))  # the connection broke, perhaps during the commit
+    ending = UNKNOWN if may_be_stored else f"nothing was stored: {remedy or 'see what has changed in the database'}"
     waited = state in WAITED or isinstance(error, NoAnswer)
     return store_error(f"{where}: {in_one_line(error)}; {ending}", again=state.startswith("40"), waited=waited)
 
