@@ -47,19 +47,20 @@ class PostgresStore(SqlTransaction, Forkable):
         self.url = url
         self.where = without_password(url)
         self.closed = False
-        self.connection = connect(url, patience=0.0)
-        self.read_only = False
         self.pipeline: psycopg.Pipeline  # of the transaction
+        with in_our_words(self.where):
+            self.connect(patience=0.0)
         try:
-            self.transact(lambda _: self.look())
             self.transact(lambda _: self.install())
         except BaseException:
             self.close()
             raise
 
-    def look(self) -> None:
-        """Whether this role, and this server, can write."""
-        self.read_only = self.query(IS_READ_ONLY)[0][0]
+    def connect(self, patience: float) -> None:
+        """Also find out whether this role, on this server, can write."""
+        self.connection = connect(self.url, patience)
+        answer = self.connection.execute(IS_READ_ONLY).fetchone()
+        self.read_only = answer is not None and bool(answer[0])
 
     def install(self) -> None:
         """Create the tables, or bring them up to date; one at a time, and however long that takes."""
@@ -82,7 +83,7 @@ class PostgresStore(SqlTransaction, Forkable):
             began = time.monotonic()
             if self.is_gone():
                 self.connection.close()
-                self.connection = connect(self.url, connecting.PATIENCE)
+                self.connect(connecting.PATIENCE)
             self.connection.deadline = began + connecting.PATIENCE * connecting.GRACE
             try:
                 with self.connection.pipeline() as self.pipeline:
@@ -119,6 +120,7 @@ class PostgresStore(SqlTransaction, Forkable):
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         if self.read_only:
+            self.connection.close()  # the next one may be allowed to write
             raise StoreError(f"{self.where}: {READ_ONLY}")
         try:
             if len(rows) == 1:

@@ -10,7 +10,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +22,7 @@ from worthwhile.live.stores.base import Answer, Snapshot, TaskRow, Transaction
 from worthwhile.live.stores.forking import Forkable
 from worthwhile.live.stores.schema import prepare
 from worthwhile.live.stores.sql import HEADER, RUNNING_TASKS, SqlTransaction
-from worthwhile.live.stores.sqlite_file import READ_ONLY, OpenFile, explained, make_private, version_of
+from worthwhile.live.stores.sqlite_file import READ_ONLY, OpenFile, explained, is_writable, make_private, version_of
 
 SYNCHRONOUS = ("full", "normal")
 PATIENCE = 30.0  # seconds to wait for other processes
@@ -82,7 +82,7 @@ class SqliteStore(SqlTransaction, Forkable):
             apsw.ReadOnlyError,
         ):  # perhaps only the files beside it, which nobody needs where nobody writes
             unchanging = version_of(self.file)
-            if unchanging is None:
+            if unchanging is None or is_writable(self.file):
                 raise
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
             self.use(apsw.Connection(f"file:{quote(self.file)}?immutable=1", flags))
@@ -130,6 +130,8 @@ class SqliteStore(SqlTransaction, Forkable):
                     # not by `self.run`: a second Ctrl-C after a call of ours would leave the file locked for all
                     self.connection.execute("rollback")
                 self.own.clear()
+                if self.read_only:
+                    self.hang_up()  # the next one may be allowed to write
                 raise
 
     def check_file(self) -> None:
@@ -198,7 +200,8 @@ class SqliteStore(SqlTransaction, Forkable):
 
     def hang_up(self) -> None:
         if self.connection is not None:
-            self.connection.close()
+            with suppress(apsw.Error):  # whatever was committed is there, and the next one to open it tidies up
+                self.connection.close(True)
         self.connection = self.unchanging = None
 
     def close(self) -> None:

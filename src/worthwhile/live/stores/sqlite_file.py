@@ -20,7 +20,8 @@ REMEDIES: dict[type[apsw.Error], str] = {
     apsw.PermissionsError: READ_ONLY,
     apsw.CantOpenError: "{error}; nothing was stored: the file and its folder must be there and writable: SQLite keeps "
     "two more files beside it (a file with a -wal beside it can be read in another folder, if both are copied)",
-    apsw.IOError: "{error}; nothing was stored: the disk does not do what it should; check it, then try again",
+    apsw.IOError: "{error}; what was asked may or may not be stored: check the disk, then repeat it (a key or a report "
+    "counts once)",
     apsw.SQLError: "{error}; nothing was stored: its tables are not as worthwhile made them; restore a backup",
 }
 Identity = tuple[int, int] | None  # None: there is no such file
@@ -47,6 +48,11 @@ def make_private(path: str) -> None:
                 os.fchmod(number, 0o600)  # whatever the umask
         finally:
             os.close(number)
+
+
+def is_writable(path: str) -> bool:
+    """Whether SQLite could write there: it needs the folder, too."""
+    return os.access(path, os.W_OK) and os.access(os.path.dirname(os.path.realpath(path)), os.W_OK)
 
 
 class OpenFile:
