@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import secrets
@@ -31,6 +32,7 @@ from worthwhile.policies.registry import DEFAULT, make
 
 WORTH_SAVING = 1000  # entries of the log
 MOST_CONFLICTS = 10  # with other transactions, until a batch is given up
+CLOCKS_DIFFER = 60.0  # seconds: a store's clock that goes back by more was set
 LONGEST_PAUSE = 0.05  # seconds, until it is tried again
 
 
@@ -45,6 +47,7 @@ class Transactor(GroupCommit):
         self.given_policies: dict[str, Policy] = {}  # objects of the user's, by their text: they need not be importable
         self.explained: Snapshot | None = None  # what the latest explanation was based on: the next one is often near
         self.statistics = LogStatistics(self.do)
+        self.latest_time = -math.inf  # by the store's clock
         self.batch: Sequence[Request] = ()  # for `attempt`; a lambda that hands it over costs a pair in memory 1.5 %
         IN_USE.add(self)
 
@@ -130,6 +133,9 @@ class Transactor(GroupCommit):
         header, replica = tx.open(self.name), self.replica
         if header is None:
             raise StoreError(f"scheduler {self.name!r} is no longer in its store")
+        if header.now < self.latest_time - CLOCKS_DIFFER:
+            tx.renew(header.id, header.now)
+        self.latest_time = header.now
         if (
             replica is None
             or header.reports != replica.fold.position
@@ -139,6 +145,9 @@ class Transactor(GroupCommit):
             if replica is None or header.reports < replica.fold.position:
                 replica, self.explained = Replica(header, self.engine, self.given_policies), None
                 self.replica = replica
+                newest = tx.latest(header.id, 1)
+                if newest and newest[0].decided > header.now + CLOCKS_DIFFER:
+                    tx.renew(header.id, header.now)
             if not replica.read(tx, header):
                 return replica
         Batch(replica, tx, header, self.batch).run()

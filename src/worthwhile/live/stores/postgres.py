@@ -130,6 +130,10 @@ class PostgresStore(SqlTransaction, Forkable):
         except psycopg.Error as error:
             raise explained(error, self.where) from error
 
+    def renew(self, id: int, now: float) -> None:
+        if not self.read_only:  # others do
+            super().renew(id, now)
+
     def save(self, id: int, snapshot: Snapshot) -> None:
         if not self.read_only:  # it only shortens the next start
             super().save(id, snapshot)

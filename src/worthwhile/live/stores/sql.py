@@ -46,6 +46,8 @@ COUNT_RUNNING = f"select kind, option, count(*) from ({RUNNING_TASKS}) as each g
 COUNT_EXPIRED = """select kind, option, count(*) from tasks
   where scheduler = ? and lease_end <= ? and report is null and cancelled = 0
   group by kind, option order by kind, option"""
+RENEW_LEASES = """update tasks set lease_end = ? + (lease_end - decided)
+  where scheduler = ? and decided > ? and report is null and cancelled = 0"""
 SELECT_TASKS = f"select {columns(TaskRow)}, checksum from tasks where scheduler = ?"
 READ_TASKS = f"{SELECT_TASKS} and task in ({{list}})"
 READ_TASKS_BY_KEY = f"{SELECT_TASKS} and key in ({{list}})"
@@ -137,6 +139,9 @@ class SqlTransaction(ABC):
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         return [(kind, option, count) for kind, option, count in self.query(COUNT_EXPIRED, (id, now))]
+
+    def renew(self, id: int, now: float) -> None:
+        self.write(RENEW_LEASES, [(now, id, now)])
 
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         return [task_row(id, row) for row in self.listed(READ_TASKS, (id,), numbers)]

@@ -194,6 +194,11 @@ class SqliteStore(SqlTransaction, Forkable):
         except apsw.Error as error:
             raise explained(error, self.path, PATIENCE) from error
 
+    def renew(self, id: int, now: float) -> None:
+        if not self.read_only:  # others do
+            self.own.clear()
+            super().renew(id, now)
+
     def save(self, id: int, snapshot: Snapshot) -> None:
         if not self.read_only:  # it only shortens the next start
             super().save(id, snapshot)
