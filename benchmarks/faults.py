@@ -1,8 +1,8 @@
 """Faults at length: power cut, processes killed with −9, calls to the disk and messages that fail, on and on.
 
 Every acknowledgement is asked for afterwards. `python benchmarks/faults.py` kills 200 times on each store, and lets
-Every acknowledgement is asked for afterwards. `python benchmarks/faults.py` kills 200 times on each store, and lets
-10 000 runs meet a fault at one of their calls, or at several; `--quick` does a tenth of it, `--kills 10000` an hour of it.
+10 000 runs meet a fault at one of their calls, or at several; `--quick` does a tenth of it, `--kills 10000` kills
+for an hour.
 """
 
 from __future__ import annotations

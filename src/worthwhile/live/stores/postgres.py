@@ -58,9 +58,13 @@ class PostgresStore(SqlTransaction, Forkable):
 
     def connect(self, patience: float) -> None:
         """Also find out whether this role, on this server, can write."""
-        self.connection = connect(self.url, patience)
-        answer = self.connection.execute(IS_READ_ONLY).fetchone()
-        self.read_only = answer is not None and bool(answer[0])
+        connection = connect(self.url, patience)
+        try:
+            answer = connection.execute(IS_READ_ONLY).fetchone()
+        except BaseException:  # Ctrl-C: the answer must not be taken for a later one
+            connection.close()
+            raise
+        self.connection, self.read_only = connection, answer is not None and bool(answer[0])
 
     def install(self) -> None:
         """Create the tables, or bring them up to date; one at a time, and however long that takes."""

@@ -87,10 +87,7 @@ def connect(url: str, patience: float) -> Connection:
     until = time.monotonic() + patience
     while True:
         try:
-            connection = Connection.connect(with_limits(url, until), autocommit=True)
-            connection.deadline = time.monotonic() + PATIENCE * GRACE
-            connection.execute(SET_LIMITS, [f"{seconds * 1000:.0f}" for seconds in (PATIENCE * 1.05, PATIENCE)])
-            return connection
+            return set_up(Connection.connect(with_limits(url, until), autocommit=True))
         except psycopg.OperationalError as error:
             state = state_of(error)
             if time.monotonic() > until or state.startswith(FOR_GOOD):
@@ -98,6 +95,17 @@ def connect(url: str, patience: float) -> Connection:
                 message = f"{without_password(url)}: {in_one_line(error)}; nothing was stored: {remedy}"
                 raise store_error(message, waited=patience > 0.0) from error
             time.sleep(min(0.1, PATIENCE / 10))
+
+
+def set_up(connection: Connection) -> Connection:
+    """Tell the server how long things may last."""
+    connection.deadline = time.monotonic() + PATIENCE * GRACE
+    try:
+        connection.execute(SET_LIMITS, [f"{seconds * 1000:.0f}" for seconds in (PATIENCE * 1.05, PATIENCE)])
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def with_limits(url: str, until: float) -> str:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import apsw
 
-from worthwhile.errors import StoreError
+from worthwhile.errors import StoreError, StoreReplaced
 from worthwhile.live.stores.base import Answer, Snapshot, TaskRow, Transaction
 from worthwhile.live.stores.forking import Forkable
 from worthwhile.live.stores.schema import prepare
@@ -122,28 +122,21 @@ class SqliteStore(SqlTransaction, Forkable):
                     self.own.clear()
                 answer = work(self)
                 self.run("commit")
-                self.check_file()
+                # what was written, or read, must be in the file of this name: only then is it acknowledged
+                if self.opened is not None:
+                    self.opened.check()
+                if self.unchanging is not None and self.unchanging != version_of(self.file):
+                    raise StoreError(f"{self.path} was written to while it was read; try again")
                 self.version = self.open_connection.data_version()
                 return answer
-            except BaseException:
+            except BaseException as error:
                 if self.connection is not None and self.connection.in_transaction:
                     # not by `self.run`: a second Ctrl-C after a call of ours would leave the file locked for all
                     self.connection.execute("rollback")
                 self.own.clear()
-                if self.read_only:
-                    self.hang_up()  # the next one may be allowed to write
+                if self.read_only or isinstance(error, StoreReplaced):
+                    self.hang_up()  # the next connection may be to another file, or allowed to write
                 raise
-
-    def check_file(self) -> None:
-        """What was written, or read, must be in the file that has this name: only then is it acknowledged."""
-        try:
-            if self.opened is not None:
-                self.opened.check()
-            if self.unchanging is not None and self.unchanging != version_of(self.file):
-                raise StoreError(f"{self.path} was written to while it was read; try again")
-        except StoreError:
-            self.hang_up()
-            raise
 
     @property
     def open_connection(self) -> apsw.Connection:

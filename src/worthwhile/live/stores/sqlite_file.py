@@ -65,18 +65,27 @@ class OpenFile:
 
     def check(self) -> None:
         """Raise `StoreReplaced` unless it is still there."""
-        if identity(self.path) != self.file:
+        try:
+            found = os.stat(self.path)
+            same = (found.st_ino, found.st_dev) == self.file
+        except OSError:
+            same = False
+        if not same:
             raise StoreReplaced(
                 f"{self.path} was deleted, or another file is in its place; nothing was stored: stop every process "
                 f"that uses it, remove {self.path}-wal and -shm, put the right file there, and start them again"
             )
         self.until_wal -= 1
         if self.until_wal < 0:
-            self.until_wal = WAL_EVERY
-            if self.log is None:
-                self.log = identity(self.wal)  # it is made with the first transaction
-            elif identity(self.wal) != self.log:
-                raise StoreReplaced(f"{self.wal} was deleted while it was in use; repeat the call, and leave it alone")
+            self.check_wal()
+
+    def check_wal(self) -> None:
+        """The same for the file beside it, which has the latest commits; now and then, for who deletes only that?"""
+        self.until_wal = WAL_EVERY
+        if self.log is None:
+            self.log = identity(self.wal)  # it is made with the first transaction
+        elif identity(self.wal) != self.log:
+            raise StoreReplaced(f"{self.wal} was deleted while it was in use; repeat the call, and leave it alone")
 
     def left_behind(self) -> bool:
         """Whether another file has come, and beside it lies what belongs to this one: SQLite would mix them."""
