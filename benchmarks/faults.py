@@ -1,6 +1,8 @@
-"""Faults at length: power cut, processes killed with −9, on and on, and every acknowledgement asked for.
+"""Faults at length: power cut, processes killed with −9, calls to the disk and messages that fail, on and on.
 
-`python benchmarks/faults.py` does it 200 times on each store; `--quick` 20 times, `--kills 10000` for an hour.
+Every acknowledgement is asked for afterwards. `python benchmarks/faults.py` kills 200 times on each store, and lets
+10 000 runs meet a fault at one of their calls, or at several; `--quick` does a tenth of it, `--kills 10000` kills
+for an hour.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 from tqdm import tqdm
@@ -20,6 +23,7 @@ from table import Report, command_line
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from fault_points import Faults, Workload, network_faults, on_disk, plans
 from live_worker import check_everything, start, use
 from power_cut import cut_power
 
@@ -95,6 +99,28 @@ def hammered(report: Report, store: str, url: str, tasks: int) -> None:
     report.judge(f"{store}: all of them reported", f"{reported:,}", f"= {decided:,}", reported == decided)
 
 
+def struck(report: Report, store: str, count: int, luck: random.Random, run: Callable[[int, Faults], Workload]) -> None:
+    """Let calls to the disk, or messages, fail, be torn or take long: each of them once, then several at random."""
+    undisturbed = Faults({})
+    run(0, undisturbed)
+    errors = acknowledged = 0
+    for number, plan in enumerate(plans(undisturbed.calls, count, luck), 1):
+        workload = run(number, Faults(plan))
+        errors += len(workload.errors)
+        acknowledged += len(workload.decided) + len(workload.reported)
+    what = f"{store}: {count:,} runs with faults at any of {undisturbed.calls} calls"
+    report.note(f"{what}, errors and acknowledgements", f"{errors:,} {acknowledged:,}")
+    report.judge(f"{what}, lost or doubled", "0", "= 0", True)  # else it had raised
+
+
+def disk_faults(report: Report, count: int, luck: random.Random) -> None:
+    def run(number: int, faults: Faults) -> Workload:
+        with tempfile.TemporaryDirectory() as folder:
+            return on_disk(Path(folder), faults)
+
+    struck(report, "SQLite", count, luck, run)
+
+
 def main() -> int:
     """Both stores, one after the other."""
     parser = command_line(__doc__)
@@ -102,7 +128,7 @@ def main() -> int:
     parser.add_argument("--only", choices=("SQLite", "PostgreSQL"), help="one store (both, and power cuts)")
     parser.add_argument("--kills", type=int, help="so many on each store (200), and power cuts no more than 200")
     chosen = parser.parse_args()
-    cuts, tasks = (20, 10) if chosen.quick else (200, 100)
+    cuts, tasks, points = (20, 10, 1000) if chosen.quick else (200, 100, 10_000)
     kills = cuts if chosen.kills is None else chosen.kills
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -116,6 +142,12 @@ def main() -> int:
             if chosen.only in (None, store):
                 killed(report, store, url, kills, random.Random(chosen.seed))
                 hammered(report, store, url, tasks)
+        if chosen.only != "PostgreSQL":
+            disk_faults(report, points, random.Random(chosen.seed))
+        if chosen.only != "SQLite":
+            with network_faults(server.get_uri()) as strike:
+                luck = random.Random(chosen.seed)
+                struck(report, "PostgreSQL", points, luck, lambda number, faults: strike(f"run {number}", faults))
         server.cleanup()
     return int(report.close() > 0)
 

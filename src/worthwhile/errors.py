@@ -13,6 +13,7 @@ Error
 ├── AlreadyReported       a second report with other values
 ├── AlreadyCancelled      a report for a task that was cancelled
 ├── StoreError            a store that cannot be reached, read or written
+│   ├── StoreReplaced     a store whose file was deleted or replaced while it was in use
 │   └── UnknownScheduler  no scheduler of that name in the store
 ├── AccessDenied          no token, or one that is not known or was revoked
 │   └── NotAllowed        a token without the scope that a request needs
@@ -83,6 +84,13 @@ class AlreadyCancelled(Error):
 
 class StoreError(Error):
     """A store that cannot be reached, read or written; nothing of what was asked is acknowledged."""
+
+    again = False  # other transactions were in the way: nothing was stored, and the same may well succeed at once
+    waited = False  # for as long as anybody should: those who wait behind this call are told the same
+
+
+class StoreReplaced(StoreError):
+    """A store whose file was deleted, or replaced by another one, while it was in use."""
 
 
 class UnknownScheduler(StoreError):

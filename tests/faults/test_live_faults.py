@@ -138,8 +138,11 @@ def test_a_store_that_has_become_read_only_is_named_and_loses_nothing(small_disk
     with Scheduler(url) as scheduler:
         scheduler.decide("before", OPTIONS).report(reward=1.0, cost=1.0)
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
-    with pytest.raises(StoreError, match=r"tasks.db: .*nothing was stored: the file and its folder must be .*writable"):
-        Scheduler(url)
+    with (
+        Scheduler(url) as scheduler,
+        pytest.raises(StoreError, match=r"tasks.db: .*nothing was stored: .*make the file and its folder writable"),
+    ):
+        scheduler.decide("x", OPTIONS)
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
     with Scheduler(url) as scheduler:
         assert scheduler.summary().reports == 1

@@ -16,6 +16,7 @@ from tampering import execute
 from worthwhile import Decision, Rng, Scheduler
 from worthwhile.errors import BadFeedback, BadParameter, BadTask, BrokenRule, CannotCompile, StoreError, UnknownTask
 from worthwhile.live.stores import open_store
+from worthwhile.live.validation import quoted
 from worthwhile.policies.fixed import State
 
 OPTIONS = ["short", "long"]
@@ -28,7 +29,8 @@ OPTIONS = ["short", "long"]
         (1.0, float("nan"), "cost = nan; it must be a finite number"),
         (float("inf"), 1.0, "reward = inf; it must be a finite number"),
         (1.0, float("-inf"), "cost = -inf; it must be a finite number"),
-        (10**400, 1.0, "reward = 1000.*; it must be a finite number"),
+        (10**400, 1.0, "reward = 1000.*…; it must be a finite number"),
+        pytest.param(1.0, 10**5000, "cost = <int that cannot be shown>; it must be a finite", id="a huge cost"),
         (1.0, 0.0, "cost = 0.0; it must be above 0"),
         (1.0, -2, "cost = -2; it must be above 0"),
         ("good", 1.0, "reward = 'good'; it must be a number"),
@@ -54,7 +56,27 @@ def test_bad_feedback_changes_nothing(address: str, reward: Any, cost: Any, word
         assert (scheduler.summary().reports, scheduler.summary().bad_entries) == (1, 0)
 
 
-@pytest.mark.parametrize("id", ["77", 77, "", "abc", -1, 0, 1 << 60, None, True, "1; drop table tasks"])
+NOT_IDS = ["", "abc", -1, 0, 1 << 60, None, True, "1; drop table tasks", 1.0, 1.5, math.inf, math.nan, "1.0", "1_0"]
+NOT_IDS += [
+    "１",
+    "١",
+    " 1",
+    "1 ",
+    "+1",
+    "-1",
+    "01",
+    "0x1",
+    "1e0",
+    b"1",
+    10**5000,
+    "1" * 5000,
+    [1],
+    np.float64(1),
+    np.True_,
+]
+
+
+@pytest.mark.parametrize("id", ["77", 77, *NOT_IDS], ids=lambda id: quoted(id)[:20])
 def test_an_unknown_task_is_refused(address: str, id: Any) -> None:
     with Scheduler(address) as scheduler:
         scheduler.decide("x", OPTIONS)
@@ -66,6 +88,26 @@ def test_an_unknown_task_is_refused(address: str, id: Any) -> None:
         ):
             with pytest.raises(UnknownTask, match=r"no task .*; an id is what decide gave, as task.id"):
                 refused()
+
+
+def test_an_id_may_be_text_or_any_whole_number(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        for _ in range(10):
+            scheduler.decide("x", OPTIONS)
+        for id in ("1", 2, np.int64(3), np.uint8(4), "10"):
+            scheduler.report(id, 1.0, 1.0)
+        assert [line.task for line in scheduler.latest() if line.state == "reported"] == ["10", "4", "3", "2", "1"]
+
+
+@pytest.mark.parametrize(
+    "count", [0, -1, 1.0, True, "3", None, 10**5000, math.nan], ids=lambda count: quoted(count)[:20]
+)
+def test_how_many_tasks_is_a_whole_number_above_0(address: str, count: Any) -> None:
+    with Scheduler(address) as scheduler:
+        scheduler.decide("x", OPTIONS)
+        with pytest.raises(BadParameter, match=r"count = .*; it must be a whole number, 1 or more"):
+            scheduler.latest(count)
+        assert len(scheduler.latest(np.int64(5))) == len(scheduler.latest(1 << 47)) == 1
 
 
 def test_an_observation_is_of_another_option_on_offer(address: str) -> None:
@@ -87,6 +129,9 @@ def test_an_observation_is_of_another_option_on_offer(address: str) -> None:
         ("x", ["a", "b", "a"], 'option "a" is offered twice'),
         ("x", [0.0, -0.0], "option 0.0 is offered twice"),
         ("x", ["ü" * 100], "option .* has 202 bytes; at most 200"),
+        ("x", [10**5000], "option <int that cannot be shown>: a number has at most 200 digits"),
+        ("x", [10**300], "option .* has 301 bytes; at most 200"),
+        ("x", 5, "options = 5; give a list of options"),
         ("x", [float("nan")], "option nan: a number must be finite"),
         ("x", [float("inf")], "option inf: a number must be finite"),
         ("x", [(1, 2)], r"option \(1, 2\): an option is text, a number, true, false or null"),
@@ -141,6 +186,7 @@ def test_the_limits_themselves_are_allowed(address: str) -> None:
         ({"overhead": -1.0}, "overhead = -1.0; it must be a number, 0 or more"),
         ({"overhead": float("nan")}, "overhead = nan"),
         ({"lease": "long"}, "lease = 'long'; it must be a number"),
+        ({"lease": 10**5000}, "lease = <int that cannot be shown>; it must be a number, 0 or more"),
         ({"seed": -1}, "seed = -1; it must be a whole number"),
         ({"engine": "fast"}, "engine = 'fast'; it must be one of compiled, python"),
         ({"name": ""}, "scheduler '': it must be text"),

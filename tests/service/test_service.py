@@ -88,6 +88,17 @@ def test_a_task_is_decided_reported_read_and_explained(served: Served) -> None:
     assert [line["task"] for line in served.get(f"{ONE}/tasks?count=5").json()] == ["1"]
 
 
+@pytest.mark.parametrize("id", ["1.0", "1_0", "%EF%BC%91", "%201", "+1", "%2B1", "01", "-1", "1e0", "true"])
+def test_an_id_is_what_decide_gave(served: Served, id: str) -> None:
+    for _ in range(10):
+        served.post(f"{ONE}/tasks", {"kind": "a", "options": OPTIONS})
+    assert served.post(f"{ONE}/tasks/{id}/report", {"reward": 1, "cost": 1}).status_code == 404
+    assert served.post(f"{ONE}/tasks/{id}/cancel", {}).status_code == 404
+    assert served.get(f"{ONE}/tasks/{id}").status_code == 404
+    assert served.get(f"{ONE}/tasks?ids=1,{id}").status_code in (400, 404)
+    assert served.get(f"{ONE}/summary").json()["running"] == 10
+
+
 def test_the_header_idempotency_key_is_the_key(served: Served) -> None:
     body, header = {"kind": "a", "options": [1]}, {"Idempotency-Key": "k"}
     assert [served.post(f"{ONE}/tasks", body, headers=header).json()["task"] for _ in range(2)] == ["1", "1"]

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Any
 
 from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadTask, Error, StoreError, UnknownTask
-from worthwhile.live.group_commit import Request
+from worthwhile.live.group_commit import IN_THE_MIDDLE, Request
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import Settings
 from worthwhile.live.stores.base import MOST_TASKS, NO_POLICY, Header, LogRow, TaskRow, Transaction
@@ -19,10 +19,18 @@ COUNTS_ONCE = "a report counts once"
 FINDS_OUT = "worthwhile.testing.check_policy finds out more"
 
 
+class Spoiled(Exception):
+    """A request that failed when it had changed something: the batch is done again without it."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+
 class Batch:
     """What is asked at the same time. Everything is read at once, worked out here, and written at once."""
 
     fetched = False  # all that the requests name
+    touched = False  # whether the request that is being answered has changed anything
 
     def __init__(self, replica: Replica, tx: Transaction, header: Header, requests: Sequence[Request]) -> None:
         self.replica, self.tx, self.header, self.requests = replica, tx, header, requests
@@ -44,14 +52,19 @@ class Batch:
 
     def run(self) -> None:
         """Answer every request, then write what has changed."""
+        replica, new, entries = self.replica, self.new, self.entries
         for request in self.requests:
+            self.touched, names = False, replica.known_names
             try:
                 request.answer, request.error = request.action(self), None
-            except StoreError:
-                raise
-            except Error as error:
+            except Exception as error:
+                if isinstance(error, StoreError) and error.args != (IN_THE_MIDDLE,):  # which only who asked is told
+                    raise
                 request.error = error
-        replica, new, entries = self.replica, self.new, self.entries
+                # Errors of ours are raised before anything is changed but names, which harm nobody. Others come from
+                # objects of the user's own, or because there is no memory or stack left: anywhere.
+                if self.touched or (replica.known_names != names and not isinstance(error, Error)):
+                    raise Spoiled(request) from error
         if new or entries or self.changed or replica.added:
             changed = [*self.changed.values()] if self.changed else []
             self.tx.add(replica.id, replica.added, new, changed, entries)
@@ -59,7 +72,6 @@ class Batch:
 
     def fetch(self) -> None:
         """Read every task that is asked about, by number or by key."""
-        self.fetched = True
         numbers, keys = [], []
         for request in self.requests:
             if request.task is not None:
@@ -71,6 +83,7 @@ class Batch:
                 self.rows.setdefault(row.task, self.replica.check_task(row, self.header.tasks))
         if keys:
             self.keep_keyed(self.tx.keyed(self.replica.id, keys))
+        self.fetched = True
 
     def keep_keyed(self, stored: Iterable[TaskRow]) -> None:
         """Tasks that have keys, as they are stored unless this batch has changed them."""
@@ -127,6 +140,7 @@ class Batch:
             cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, key=key, decided=now,
             lease_end=now + lease, overhead=replica.settings.overhead,
         )  # fmt: skip
+        self.touched = True
         running[option] = running.get(option, 0) + 1
         self.rows[task] = row
         if key is not None:
@@ -136,6 +150,7 @@ class Batch:
 
     def add(self, row: TaskRow) -> TaskRow:
         """A new task that was decided elsewhere."""
+        self.touched = True
         self.rows[row.task] = row
         if row.key is not None:
             self.keys[row.key] = row.task
@@ -171,6 +186,7 @@ class Batch:
 
     def update(self, row: TaskRow) -> None:
         """A task has changed; if it stopped running, it no longer counts."""
+        self.touched = True
         task, earlier = row.task, self.header.tasks
         self.rows[task] = row
         if task > earlier:
@@ -217,6 +233,7 @@ class Batch:
         """A task's own report, as an entry of the log; its number."""
         number = self.header.reports + len(self.entries) + 1
         entry = row.log_row(number, reward, cost)
+        self.touched = True
         self.entries.append(entry)
         self.replica.fold.learn(entry)
         return number
@@ -241,6 +258,7 @@ class Batch:
         entry = row.log_row(number, reward, cost)._replace(
             observed=option, option=option, reward_estimate=0.0, cost_estimate=0.0, policy=NO_POLICY
         )
+        self.touched = True
         self.entries.append(entry)
         self.replica.fold.learn(entry)
         self.observed[row.task][option] = reward, cost
@@ -308,6 +326,7 @@ class Batch:
 
     def set(self, settings: Settings) -> None:
         """Write the settings; every process, this one too, reads them before its next batch."""
+        self.touched = True
         self.tx.change(self.replica.id, settings.text())
         self.replica.settings = settings
         self.replica.offers.clear()

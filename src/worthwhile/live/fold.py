@@ -95,6 +95,8 @@ class Fold:
                 if policy != self.number:  # another policy's estimates mean nothing to this one
                     _, reward_estimate, cost_estimate = self.engine.judge(kind, option)
                 self.engine.learn(kind, option, reward_estimate, cost_estimate, reward, cost, task)
+        except (MemoryError, RecursionError):  # of this process: another one learns from the entry
+            raise
         except Exception as error:  # whatever a policy of the user's own may raise
             self.leave_out(number, f"{type(self.policy).__name__} raised {type(error).__name__}: {error}")
         self.position = number

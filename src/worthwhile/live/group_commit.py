@@ -17,6 +17,7 @@ threads. Only the main thread is interrupted by signals (Ctrl-C); any thread may
 
 from __future__ import annotations
 
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -35,6 +36,7 @@ IN_THE_MIDDLE = (
     "set a flag, and do it later"
 )
 LONGEST_SLEEP = 1.0  # seconds
+ENOUGH_STACK = 200  # frames
 Token = tuple[int]  # the thread of a call; a new object for each call, compared by `is`
 WAKING: Token = (0,)
 
@@ -93,6 +95,7 @@ class GroupCommit(ABC):
         # A dict, because `setdefault` is one C call: it takes the lead and says whether it has, in a step that no
         # interrupt divides. After a lock's acquire, an interrupt may come before anyone has noted who holds it.
         self.leading: dict[str, Token] = {}
+        self.gave_up: Exception | None = None  # why the latest batch failed, if it has waited for too long
 
     def ask(self, request: Request) -> Any:
         """The answer, once whatever it tells is stored."""
@@ -126,15 +129,16 @@ class GroupCommit(ABC):
 
     def lead(self, token: Token, requests: Sequence[Request]) -> None:
         """Commit these requests and what is queued; then wake the followers."""
-        if is_main_thread(token):
+        interruptible = is_main_thread(token)
+        if interruptible and self.other_threads_wait():
             # Signals interrupt the main thread, anywhere. If it led a batch, Ctrl-C would take the others' answers
             # along; so it works for itself alone, and only if nobody else could lead.
-            if self.other_threads_wait():
-                self.hand_over()
-                self.follow(token, requests)
-            else:
-                self.commit(requests)
-                self.hand_over()
+            self.hand_over()
+            self.follow(token, requests)
+            return
+        if interruptible or stack_is_short():  # which would fail the others' requests, too
+            self.commit(requests)
+            self.hand_over()
             return
         followers: list[Follower] = []
         try:
@@ -166,6 +170,9 @@ class GroupCommit(ABC):
 
     def hand_over(self) -> None:
         """The longest waiting thread leads, or nobody; not the main thread, which may leave before it is woken."""
+        if self.gave_up is not None:
+            self.refuse(self.gave_up)
+            return
         for follower in self.queue.copy():
             if not follower.interruptible:
                 self.leading["leader"] = follower.token
@@ -174,6 +181,16 @@ class GroupCommit(ABC):
         self.leading.pop("leader", None)  # there is none in such a child
         if self.queue:
             self.wake_all()
+
+    def refuse(self, error: Exception) -> None:
+        """Everybody queued has waited about as long as the batch that was given up: they are told the same."""
+        self.gave_up, followers = None, []
+        for follower in self.queue.copy():
+            if self.left_queue(follower):
+                followers.append(follower)
+                for request in follower.requests:
+                    request.error = error
+        self.wake_in_turn(followers)
 
     def wake_all(self) -> None:
         """Everybody queued looks again who leads."""
@@ -224,6 +241,15 @@ class GroupCommit(ABC):
         except ValueError:
             return False
         return True
+
+
+def stack_is_short() -> bool:
+    """Whether this thread is so deep in calls that others' requests may not get through."""
+    try:
+        sys._getframe(sys.getrecursionlimit() - ENOUGH_STACK)
+    except ValueError:  # there are fewer frames than that
+        return False
+    return True
 
 
 def is_main_thread(token: Token) -> bool:

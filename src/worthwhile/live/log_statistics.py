@@ -67,6 +67,7 @@ class LogStatistics:
 
     def forget(self) -> None:
         """Begin with the first entry of the log."""
+        self.outdated = False  # whether the store is another one by now
         self.position = self.reports = self.latest = 0  # `latest`: the task of the latest report
         self.reward = self.cost = 0.0
         self.moments: dict[tuple[int, int], Sums] = {}  # by kind and option, side observations included
@@ -100,7 +101,7 @@ class LogStatistics:
 
         while True:
             reports, rows, known, seen = self.ask(portion)
-            if reports < self.position:  # the store was put back to an earlier state
+            if reports < self.position or self.outdated:  # the store was put back to an earlier state
                 self.forget()
                 continue
             self.take(rows, *known)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import methodcaller
 from typing import Any, Protocol
 
-from worthwhile.errors import BadTask, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
 from worthwhile.live.stores.base import TaskRow
 from worthwhile.live.task import Feedback, Task
-from worthwhile.live.validation import Option, check_text, not_negative
+from worthwhile.live.validation import Option, both, check_text, not_negative, plain_options, task_number
 
 
 class Decider(Feedback, Protocol):
@@ -33,15 +32,10 @@ class Deciding(Request):
         key: str | None = None,
         lease: float | None = None,
     ) -> None:
-        if key is not None:
-            check_text("key", key)
-        if type(kind) is not str:
-            check_text("kind", kind)
-        if type(options) is not list and not isinstance(options, (tuple, str, bytes)):
-            if not isinstance(options, Iterable):
-                raise BadTask(f"options = {options!r}; give a list of options")
-            options = list(options)
-        self.scheduler, self.kind, self.options, self.key = scheduler, kind, options, key
+        # here, in the caller's own thread: what these objects do when they are looked at concerns nobody else
+        self.kind = kind if type(kind) is str else check_text("kind", kind)
+        self.key = None if key is None else check_text("key", key)
+        self.scheduler, self.options = scheduler, plain_options(options)
         self.lease = scheduler.lease if lease is None else not_negative("lease", lease)
 
     def action(self, batch: Batch) -> Task:
@@ -58,6 +52,8 @@ class Reporting(Request):
 
     def __init__(self, id: str | int, reward: float | None, cost: float | None) -> None:
         self.task, self.reward, self.cost = task_number(id), reward, cost
+        if type(reward) is not float or type(cost) is not float:
+            self.reward, self.cost = both(reward, cost)
 
     def action(self, batch: Batch) -> TaskRow:
         return batch.report(self.task, self.reward, self.cost)
@@ -79,16 +75,3 @@ def cancelling(id: str | int) -> Request:
     """Says that a task will not report."""
     number = task_number(id)
     return Request(methodcaller("cancel", number), number)
-
-
-def task_number(id: str | int) -> int:
-    """A task's number from its id."""
-    try:
-        if isinstance(id, bool):
-            raise ValueError
-        number = int(id)
-    except (TypeError, ValueError):
-        number = -1
-    if not 0 < number < 1 << 48:
-        raise UnknownTask(f"no task {id!r}; an id is what decide gave, as task.id")
-    return number

@@ -14,11 +14,11 @@ from worthwhile.live import explain as explaining
 from worthwhile.live import overview
 from worthwhile.live.batch import Batch
 from worthwhile.live.history import read_history, table_at, take_in, write_table
-from worthwhile.live.requests import Deciding, Reporting, cancelling, observing, task_number
+from worthwhile.live.requests import Deciding, Reporting, cancelling, observing
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
 from worthwhile.live.transactor import Transactor
-from worthwhile.live.validation import Option, check_text, not_negative, option_text
+from worthwhile.live.validation import Option, at_least_one, check_text, not_negative, option_text, task_number
 from worthwhile.policies.base import Policy
 
 LEASE = 3600.0  # seconds
@@ -87,11 +87,13 @@ class Scheduler:
 
     def retire(self, option: Option, kind: str | None = None) -> None:
         """Never choose this option again, for one kind or for all."""
-        self._transactor.do(lambda batch: batch.retire(kind, option_text(option)))
+        text = option_text(option)
+        self._transactor.do(lambda batch: batch.retire(kind, text))
 
     def restore(self, option: Option, kind: str | None = None) -> None:
         """Undo `retire`."""
-        self._transactor.do(lambda batch: batch.restore(kind, option_text(option)))
+        text = option_text(option)
+        self._transactor.do(lambda batch: batch.restore(kind, text))
 
     def change(self, policy: str | Policy | None = None, overhead: float | None = None) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task."""
@@ -124,7 +126,8 @@ class Scheduler:
 
     def latest(self, count: int = 20) -> list[explaining.TaskLine]:
         """The latest tasks, newest first."""
-        return self._transactor.do(lambda batch: explaining.latest(batch, count))
+        most = at_least_one("count", count)
+        return self._transactor.do(lambda batch: explaining.latest(batch, most))
 
     def rebuild(self) -> bool:
         """Fold the whole log again, from its start: whether that gives what this process knows, to the bit."""

@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
+import random
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from weakref import WeakSet
 
 import numpy as np
 
-from worthwhile.errors import BadParameter, StoreError, UnknownScheduler
-from worthwhile.live.batch import Batch
+from worthwhile.errors import BadParameter, StoreError, StoreReplaced, UnknownScheduler
+from worthwhile.live.batch import Batch, Spoiled
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
 from worthwhile.live.history import Line, lines
@@ -27,6 +30,10 @@ from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapsho
 from worthwhile.live.validation import not_negative
 from worthwhile.policies.base import Policy, checked
 from worthwhile.policies.registry import DEFAULT, make
+
+MOST_CONFLICTS = 10  # with other transactions, until a batch is given up
+CLOCKS_DIFFER = 60.0  # seconds: a store's clock that goes back by more was set
+LONGEST_PAUSE = 0.05  # seconds, until it is tried again
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +49,7 @@ class Transactor(GroupCommit):
         self.given_policies: dict[str, Policy] = {}  # objects of the user's, by their text: they need not be importable
         self.explained: Snapshot | None = None  # what the latest explanation was based on: the next one is often near
         self.statistics = LogStatistics(self.do)
+        self.latest_time = -math.inf  # by the store's clock
         self.batch: Sequence[Request] = ()  # for `attempt`; a lambda that hands it over costs a pair in memory 1.5 %
         IN_USE.add(self)
 
@@ -96,13 +104,28 @@ class Transactor(GroupCommit):
 
     def commit(self, requests: Sequence[Request]) -> None:
         """One batch in one transaction; after any failure, what is known is read from the store again."""
+        self.batch, self.gave_up, conflicts = requests, None, 0
         try:
-            self.batch = requests
-            while (behind := self.store.transact(self.attempt)) is not None:
-                behind.fold_backlog()  # so much that others should not wait for it
+            while True:
+                try:
+                    if (behind := self.store.transact(self.attempt)) is None:
+                        break
+                    behind.fold_backlog()  # so much that others should not wait for it
+                except Spoiled as spoiled:
+                    self.replica = None
+                    self.batch = [request for request in self.batch if request is not spoiled.request]
+                except StoreError as error:
+                    conflicts += 1
+                    if not error.again or conflicts > MOST_CONFLICTS:
+                        raise
+                    self.replica = None
+                    time.sleep(random.uniform(0.0, LONGEST_PAUSE))
         except BaseException as error:
             self.replica = None
-            for request in requests:
+            if isinstance(error, StoreReplaced):
+                self.statistics.outdated, self.explained = True, None
+            self.gave_up = error if isinstance(error, StoreError) and error.waited else None
+            for request in self.batch:
                 request.error = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")
             if not isinstance(error, Exception):
                 raise
@@ -122,6 +145,9 @@ class Transactor(GroupCommit):
         header, replica = tx.open(self.name), self.replica
         if header is None:
             raise StoreError(f"scheduler {self.name!r} is no longer in its store")
+        if header.now < self.latest_time - CLOCKS_DIFFER:
+            tx.renew(header.id, header.now)
+        self.latest_time = header.now
         if (
             replica is None
             or header.reports != replica.fold.position
@@ -131,6 +157,9 @@ class Transactor(GroupCommit):
             if replica is None or header.reports < replica.fold.position:
                 replica, self.explained = Replica(header, self.engine, self.given_policies), None
                 self.replica = replica
+                newest = tx.latest(header.id, 1)
+                if newest and newest[0].decided > header.now + CLOCKS_DIFFER:
+                    tx.renew(header.id, header.now)
             if not replica.read(tx, header):
                 return replica
         Batch(replica, tx, header, self.batch).run()

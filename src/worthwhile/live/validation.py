@@ -9,13 +9,45 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.errors import BadFeedback, BadParameter, BadTask, Error
+from worthwhile.errors import BadFeedback, BadParameter, BadTask, Error, UnknownTask
 from worthwhile.problem import LARGEST, SMALLEST
 
 Option = str | int | float | bool | None  # any JSON scalar
+PLAIN = frozenset({str, int, float, bool, type(None)})
 
 MOST_OPTIONS = 1000  # per decision
+END_OF_NUMBERS = 1 << 48  # of tasks
+DIGITS = 20  # more than any of them has
 LONGEST_NAME = 200  # bytes of UTF-8
+LONGEST_SHOWN = 200  # characters of a value in an error
+
+
+def quoted(value: Any) -> str:
+    """A value as an error shows it: short, and whatever its own `repr` does."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"<{type(value).__name__} that cannot be shown>"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def plain_option(option: Any) -> Option:
+    """An option of one of JSON's own types: one of numpy's, or of the user's own, may do anything when compared."""
+    if isinstance(option, np.generic):
+        option = option.item()
+    plain: Option = option if type(option) in PLAIN else json.loads(option_text(option))
+    return plain
+
+
+def plain_options(options: Any) -> tuple[Option, ...]:
+    """The options on offer, which nobody can change any more."""
+    if isinstance(options, str | bytes):
+        raise BadTask(f"options = {quoted(options)}; give a list of options")
+    try:
+        listed = tuple(options)
+    except TypeError:
+        raise BadTask(f"options = {quoted(options)}; give a list of options") from None
+    return listed if PLAIN.issuperset(map(type, listed)) else tuple(map(plain_option, listed))
 
 
 def option_text(option: Any) -> str:
@@ -23,35 +55,37 @@ def option_text(option: Any) -> str:
     if isinstance(option, np.generic):
         option = option.item()
     if not isinstance(option, str | int | float | bool | None):
-        raise BadTask(f"option {option!r}: an option is text, a number, true, false or null")
+        raise BadTask(f"option {quoted(option)}: an option is text, a number, true, false or null")
     if isinstance(option, float):
         if not math.isfinite(option):
             raise BadTask(f"option {option!r}: a number must be finite")
         option += 0.0  # −0.0 is 0.0
-    text = json.dumps(option, ensure_ascii=False)
+    try:
+        text = json.dumps(option, ensure_ascii=False)
+    except ValueError:  # Python writes no number of thousands of digits
+        raise BadTask(f"option {quoted(option)}: a number has at most {LONGEST_NAME} digits") from None
     check_text("option", text)
     return text
 
 
 def check_text(name: str, text: Any, error: type[Error] = BadTask) -> str:
-    """A name that every store can keep."""
+    """A name that every store can keep, as plain text: one of a class of the user's own may do anything."""
     if not isinstance(text, str) or not text:
-        raise error(f"{name} {text!r}: it must be text, and not empty")
+        raise error(f"{name} {quoted(text)}: it must be text, and not empty")
+    plain = "".join([text])
     try:
-        size = len(text.encode())
+        size = len(plain.encode())
     except UnicodeEncodeError:
-        raise error(f"{name} {text!r}: it has a character that is no Unicode text") from None
+        raise error(f"{name} {plain!r}: it has a character that is no Unicode text") from None
     if size > LONGEST_NAME:
-        raise error(f"{name} {text[:30]!r}… has {size} bytes; at most {LONGEST_NAME} are allowed")
-    if "\0" in text:
-        raise error(f"{name} {text!r}: it must not contain the character \\0")
-    return text
+        raise error(f"{name} {plain[:30]!r}… has {size} bytes; at most {LONGEST_NAME} are allowed")
+    if "\0" in plain:
+        raise error(f"{name} {plain!r}: it must not contain the character \\0")
+    return plain
 
 
 def option_texts(options: Sequence[Any]) -> tuple[str, ...]:
     """The options on offer: at least one, none twice, not too many."""
-    if isinstance(options, str | bytes):
-        raise BadTask(f"options = {options!r}; give a list of options")
     if len(options) == 0:
         raise BadTask("no options; offer at least one")
     if len(options) > MOST_OPTIONS:
@@ -65,13 +99,13 @@ def option_texts(options: Sequence[Any]) -> tuple[str, ...]:
 def feedback(name: str, value: Any) -> float:
     """A reward or a cost: a finite number; a cost is above 0."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise BadFeedback(f"{name} = {value!r}; it must be a number")
+        raise BadFeedback(f"{name} = {quoted(value)}; it must be a number")
     try:
         number = float(value) + 0.0
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise BadFeedback(f"{name} = {value!r}; it must be a finite number")
+        raise BadFeedback(f"{name} = {quoted(value)}; it must be a finite number")
     if name == "cost" and number <= 0.0:
         raise BadFeedback(f"cost = {value!r}; it must be above 0, or reward per cost means nothing")
     if abs(number) > LARGEST or (name == "cost" and number < SMALLEST):
@@ -90,6 +124,25 @@ def both(reward: Any, cost: Any) -> tuple[float | None, float | None]:
 def not_negative(name: str, value: Any) -> float:
     """An overhead or a lease: 0 or more."""
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not is_number or not 0.0 <= float(value) <= LARGEST:
-        raise BadParameter(f"{name} = {value!r}; it must be a number, 0 or more")
+    if not is_number or not 0.0 <= value <= LARGEST:
+        raise BadParameter(f"{name} = {quoted(value)}; it must be a number, 0 or more")
     return float(value) + 0.0
+
+
+def at_least_one(name: str, value: Any) -> int:
+    """How many: a whole number that every store can count to."""
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_whole or not 1 <= value < END_OF_NUMBERS:
+        raise BadParameter(f"{name} = {quoted(value)}; it must be a whole number, 1 or more")
+    return int(value)
+
+
+def task_number(id: Any) -> int:
+    """A task's number from its id: a whole number, or its digits as `decide` gave them."""
+    if isinstance(id, str):
+        number = int(id) if id.isdecimal() and id.isascii() and id[0] != "0" and len(id) < DIGITS else 0
+    else:
+        number = int(id) if isinstance(id, int | np.integer) and not isinstance(id, bool) else 0
+    if not 0 < number < END_OF_NUMBERS:
+        raise UnknownTask(f"no task {quoted(id)}; an id is what decide gave, as task.id")
+    return number

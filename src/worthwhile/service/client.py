@@ -17,11 +17,10 @@ from urllib.parse import quote
 from worthwhile.errors import BadParameter, BadRequest, Error, MissingExtra, Overloaded, ServiceError
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.history import Line, Recorded, read_history, table_at, write_table
-from worthwhile.live.requests import task_number
 from worthwhile.live.settings import policy_text, policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
-from worthwhile.live.validation import Option, not_negative, option_text
+from worthwhile.live.validation import Option, not_negative, option_text, task_number
 from worthwhile.policies.base import Policy
 
 try:

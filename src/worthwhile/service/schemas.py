@@ -14,6 +14,7 @@ MOST_ROWS = 1000  # of history
 
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=20, description="a task's id, as `decide` gave it")]
+Ids = Annotated[str, Meta(pattern=r"^[0-9]{1,15}(,[0-9]{1,15}){0,999}$", description="with commas between")]
 Number = float
 Count = Annotated[int, Meta(ge=1, le=1000)]
 
@@ -117,7 +118,7 @@ class Latest(Message):
     """How many of the latest tasks, or which ones."""
 
     count: Count = 20
-    ids: Annotated[str, Meta(pattern=r"^\d{1,15}(,\d{1,15}){0,999}$", description="with commas between")] | None = None
+    ids: Ids | None = None
 
 
 class Points(Message):

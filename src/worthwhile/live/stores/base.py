@@ -178,6 +178,9 @@ class Transaction(Protocol):
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         """(kind, option, tasks) of those neither reported nor cancelled whose lease has ended by `now`."""
 
+    def renew(self, id: int, now: float) -> None:
+        """The clock was put back: tasks that seem to be decided after `now` get their whole lease from now on."""
+
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         """Tasks by number."""
 

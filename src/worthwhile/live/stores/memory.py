@@ -108,6 +108,12 @@ class MemoryStore(Forkable):
         by_kind = self.by_id[id].running.values()
         return counted([row for rows in by_kind for row in rows.values() if row.lease_end <= now])
 
+    def renew(self, id: int, now: float) -> None:
+        kept = self.by_id[id]
+        late = [row for rows in kept.running.values() for row in rows.values() if row.decided > now]
+        self.undo.append((put_running, kept, late))
+        put_running(kept, [row._replace(lease_end=now + (row.lease_end - row.decided)) for row in late])
+
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         tasks = self.by_id[id].tasks
         return list(filter(None, map(tasks.get, numbers)))
@@ -190,6 +196,12 @@ def counted(rows: list[TaskRow]) -> list[tuple[int, int, int]]:
     """Tasks by kind and option."""
     counts = Counter((row.kind, row.option) for row in rows)
     return [(kind, option, count) for (kind, option), count in sorted(counts.items())]
+
+
+def put_running(kept: Rows, rows: Sequence[TaskRow]) -> None:
+    """Put tasks that run in the place of what is known of them."""
+    for row in rows:
+        kept.tasks[row.task] = kept.running[row.kind][row.task] = row
 
 
 def take_back(

@@ -5,6 +5,7 @@ A transaction is sent in pipelines, so that it takes two or three round trips ho
 
 from __future__ import annotations
 
+import math
 import select
 import sys
 import time
@@ -13,20 +14,24 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
-from worthwhile.errors import MissingExtra, StoreError
-from worthwhile.live.stores.base import Answer, Transaction
+from worthwhile.errors import StoreError
+from worthwhile.live.stores import postgres_connection as connecting
+from worthwhile.live.stores.base import Answer, Snapshot, Transaction
 from worthwhile.live.stores.forking import Forkable
-from worthwhile.live.stores.schema import prepare, version_in, without_password
+from worthwhile.live.stores.postgres_connection import connect, explained
+from worthwhile.live.stores.schema import VERSION, prepare, version_in, without_password
 from worthwhile.live.stores.sql import HEADER, SqlTransaction
 
-try:
-    import psycopg
-except ImportError:
-    raise MissingExtra("a PostgreSQL store", "postgres") from None
+import psycopg  # isort: skip (whether it is installed has been asked before)
 
-PATIENCE = 30.0  # seconds to wait for a server that is starting again
 WORDS = {"identity": "bigint generated always as identity primary key", "bytes": "bytea"}
 INSTALLING = 0x776F727468  # the advisory lock of whoever creates or migrates the tables
+# Said here, because a role or a database may have another default, under which whoever waited for a lock would fail.
+BEGIN = "begin isolation level read committed"
+BEGIN_READING = "begin isolation level repeatable read read only"  # one moment, without a lock
+IS_READ_ONLY = """select current_setting('transaction_read_only') = 'on'
+  or not coalesce(has_table_privilege(to_regclass('schedulers'), 'update'), true)"""
+READ_ONLY = "it can only be read here; nothing was stored: use the primary server, or a role that may write"
 
 
 class PostgresStore(SqlTransaction, Forkable):
@@ -42,18 +47,32 @@ class PostgresStore(SqlTransaction, Forkable):
         self.url = url
         self.where = without_password(url)
         self.closed = False
-        with explained(self.where):
-            self.connection = connect(url, patience=0.0)
-            try:
-                self.transact(lambda _: self.install())
-            except BaseException:
-                self.close()
-                raise
+        self.pipeline: psycopg.Pipeline  # of the transaction
+        with in_our_words(self.where):
+            self.connect(patience=0.0)
+        try:
+            self.transact(lambda _: self.install())
+        except BaseException:
+            self.close()
+            raise
+
+    def connect(self, patience: float) -> None:
+        """Also find out whether this role, on this server, can write."""
+        connection = connect(self.url, patience)
+        try:
+            answer = connection.execute(IS_READ_ONLY).fetchone()
+        except BaseException:  # Ctrl-C: the answer must not be taken for a later one
+            connection.close()
+            raise
+        self.connection, self.read_only = connection, answer is not None and bool(answer[0])
 
     def install(self) -> None:
-        """Create the tables, or bring them up to date; one at a time."""
-        self.run(f"select pg_advisory_xact_lock({INSTALLING})")
-        prepare(self.version(), self.run, WORDS, self.where)
+        """Create the tables, or bring them up to date; one at a time, and however long that takes."""
+        if self.version() != VERSION:
+            self.run(f"select pg_advisory_xact_lock({INSTALLING})")
+            self.query("select set_config('statement_timeout', '0', true)")
+            self.connection.deadline = math.inf
+            prepare(self.version(), self.run, WORDS, self.where)
 
     def version(self) -> int | None:
         """The schema version; None if there are no tables of ours."""
@@ -62,20 +81,23 @@ class PostgresStore(SqlTransaction, Forkable):
         return version_in(self.query("select version from worthwhile"))
 
     def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
-        with self.in_use, explained(self.where):
+        with self.in_use, in_our_words(self.where):
             if self.closed:
                 raise StoreError(f"{self.where} was closed; open it again")
+            began = time.monotonic()
             if self.is_gone():
                 self.connection.close()
-                self.connection = connect(self.url, PATIENCE)
+                self.connect(connecting.PATIENCE)
+            self.connection.deadline = began + connecting.PATIENCE * connecting.GRACE
             try:
-                with self.connection.pipeline():
-                    self.connection.execute("begin")
+                with self.connection.pipeline() as self.pipeline:
+                    self.connection.execute(BEGIN_READING if self.read_only else BEGIN)
                     answer = work(self)
                     self.connection.execute("commit")
                 return answer
             except BaseException as error:
-                if isinstance(error, psycopg.Error) or not isinstance(error, Exception):
+                is_the_server = isinstance(error.__cause__ if isinstance(error, StoreError) else error, psycopg.Error)
+                if is_the_server or not isinstance(error, Exception):
                     self.connection.close()  # what the server still has to say must not be taken for later answers
                     if isinstance(error.__context__, KeyboardInterrupt):  # which has broken the pipeline
                         raise error.__context__ from None
@@ -89,16 +111,36 @@ class PostgresStore(SqlTransaction, Forkable):
         return self.connection.closed or readable(self.connection.fileno())
 
     def run(self, sql: str) -> None:
-        self.connection.execute(sql.encode())
+        with in_our_words(self.where):
+            self.connection.execute(sql.encode())
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self.connection.execute(in_psycopg(sql), values).fetchall()
+        try:
+            cursor = self.connection.execute(in_psycopg(sql, self.read_only), values)
+            self.pipeline.sync()  # only now is the server idle in its own eyes, which it is for a limited time
+            return cursor.fetchall()
+        except psycopg.Error as error:
+            raise explained(error, self.where) from error
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        if len(rows) == 1:
-            self.connection.execute(in_psycopg(sql), rows[0])
-        else:
-            self.connection.cursor().executemany(in_psycopg(sql), rows)
+        if self.read_only:
+            self.connection.close()  # the next one may be allowed to write
+            raise StoreError(f"{self.where}: {READ_ONLY}")
+        try:
+            if len(rows) == 1:
+                self.connection.execute(in_psycopg(sql), rows[0])
+            else:
+                self.connection.cursor().executemany(in_psycopg(sql), rows)
+        except psycopg.Error as error:
+            raise explained(error, self.where) from error
+
+    def renew(self, id: int, now: float) -> None:
+        if not self.read_only:  # others do
+            super().renew(id, now)
+
+    def save(self, id: int, snapshot: Snapshot) -> None:
+        if not self.read_only:  # it only shortens the next start
+            super().save(id, snapshot)
 
     def hang_up(self) -> None:
         self.connection.close()
@@ -119,35 +161,14 @@ def readable(number: int) -> bool:
 
 
 @cache
-def in_psycopg(sql: str) -> bytes:
-    """Placeholders as psycopg writes them."""
-    return sql.replace("?", "%s").encode()
-
-
-def connect(url: str, patience: float) -> psycopg.Connection[Any]:
-    """A connection, also to a server that is just restarting."""
-    until = time.monotonic() + patience
-    while True:
-        try:
-            return psycopg.connect(url, autocommit=True)
-        except psycopg.OperationalError as error:
-            if time.monotonic() > until:
-                remedy = "start the server, or correct the address"
-                raise StoreError(
-                    f"{without_password(url)}: {in_one_line(error)}; nothing was stored: {remedy}"
-                ) from error
-            time.sleep(0.1)
+def in_psycopg(sql: str, read_only: bool = False) -> bytes:
+    """Placeholders as psycopg writes them; without the lock, which takes the right to write."""
+    return (sql.removesuffix(" for update") if read_only else sql).replace("?", "%s").encode()
 
 
 @contextmanager
-def explained(where: str) -> Iterator[None]:
-    """psycopg's errors in our words."""
+def in_our_words(where: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        remedy = "what was asked may or may not be stored: repeat it (a key or a report counts once)"
-        raise StoreError(f"{where}: {in_one_line(error)}; {remedy}") from error
-
-
-def in_one_line(error: psycopg.Error) -> str:
-    return " ".join(str(error).split())
+        raise explained(error, where) from error

@@ -49,6 +49,7 @@ COUNT_EXPIRED = """select kind, option, count(*) from tasks
 SELECT_TASKS = f"select {columns(TaskRow)}, checksum from tasks where scheduler = ?"
 READ_TASKS = f"{SELECT_TASKS} and task in ({{list}})"
 READ_TASKS_BY_KEY = f"{SELECT_TASKS} and key in ({{list}})"
+READ_DECIDED_LATER = f"{SELECT_TASKS} and decided > ? and report is null and cancelled = 0"
 READ_LATEST_TASKS = f"{SELECT_TASKS} order by task desc limit ?"
 ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values ({marks(25)})"
 # Option and overhead change only when history tells of a task first by an observation, then by its own report.
@@ -127,6 +128,10 @@ class SqlTransaction(ABC):
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         return [(kind, option, count) for kind, option, count in self.query(COUNT_EXPIRED, (id, now))]
+
+    def renew(self, id: int, now: float) -> None:
+        rows = [task_row(id, row) for row in self.query(READ_DECIDED_LATER, (id, now))]
+        self.add(id, (), (), [row._replace(lease_end=now + (row.lease_end - row.decided)) for row in rows], ())
 
     def tasks(self, id: int, numbers: Sequence[int]) -> list[TaskRow]:
         return [task_row(id, row) for row in self.listed(READ_TASKS, (id,), numbers)]

@@ -10,24 +10,25 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 import apsw.ext
 
-from worthwhile.errors import StoreError
-from worthwhile.live.stores.base import Answer, TaskRow, Transaction
+from worthwhile.errors import StoreError, StoreReplaced
+from worthwhile.live.stores.base import Answer, Snapshot, TaskRow, Transaction
 from worthwhile.live.stores.forking import Forkable
 from worthwhile.live.stores.schema import prepare, version_in
 from worthwhile.live.stores.sql import HEADER, RUNNING_TASKS, SqlTransaction
+from worthwhile.live.stores.sqlite_file import READ_ONLY, OpenFile, explained, is_writable, make_private, version_of
 
 SYNCHRONOUS = ("full", "normal")
 PATIENCE = 30.0  # seconds to wait for other processes
 MOST_OWN = 10_000  # tasks that are kept in memory
 WORDS = {"identity": "integer primary key", "bytes": "blob"}
-NO_DATABASE = "is damaged, or no SQLite database; it was left as it is: restore a backup, or name another file"
 
 
 class SqliteStore(SqlTransaction, Forkable):
@@ -47,54 +48,95 @@ class SqliteStore(SqlTransaction, Forkable):
         # They hold as long as the file's data_version, which changes when another connection has committed.
         self.own: dict[tuple[int, int], TaskRow] = {}
         self.version = 0  # data_version after the latest commit
-        with explained(self.path):
-            self.connection: apsw.Connection | None = None
-            try:
-                self.connect(apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
-                self.transact(lambda _: prepare(self.schema(), self.run, WORDS, str(path)))
-            except BaseException:
-                self.close()
-                raise
+        self.connection: apsw.Connection | None = None
+        self.opened: OpenFile | None = None  # by the connection, or the one before it
+        self.read_only = False
+        self.unchanging: object = None  # what the file looked like, if it was opened as one that nobody writes to
+        make_private(self.file)
+        try:
+            self.transact(lambda _: prepare(self.schema(), self.run, WORDS, str(path)))
+        except BaseException:
+            self.close()
+            raise
 
-    def connect(self, flags: int = apsw.SQLITE_OPEN_READWRITE) -> None:
-        """Open the file; after a fork, which ends every connection, it is there already."""
+    def connect(self) -> None:
+        """Open the file; to read it, if it cannot be written."""
         if self.closed:
             raise StoreError(f"{self.path} was closed; open it again")
+        if self.opened is not None and self.opened.left_behind():
+            self.opened.check()
         self.own.clear()
-        self.connection = apsw.Connection(self.file, flags)
-        self.connection.set_busy_handler(wait_briefly())
+        before = OpenFile(self.file)
+        try:
+            self.open_to_write_or_read()
+            before.check()
+        except BaseException:
+            self.hang_up()
+            raise
+        self.opened = OpenFile(self.file)
+
+    def open_to_write_or_read(self) -> None:
+        try:
+            self.use(apsw.Connection(self.file, apsw.SQLITE_OPEN_READWRITE))
+        except (
+            apsw.CantOpenError,
+            apsw.ReadOnlyError,
+        ):  # perhaps only the files beside it, which nobody needs where nobody writes
+            unchanging = version_of(self.file)
+            if unchanging is None or is_writable(self.file):
+                raise
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            self.use(apsw.Connection(f"file:{quote(self.file)}?immutable=1", flags))
+            self.unchanging = unchanging
+
+    def use(self, connection: apsw.Connection) -> None:
+        """Set up a new connection."""
+        self.hang_up()
+        self.connection = connection
+        self.read_only = connection.readonly("main")
+        connection.set_busy_handler(wait_briefly())
         self.schema()  # of something else? Then not even its journal mode is changed
-        self.run("pragma journal_mode = wal")  # a commit is one append and one fsync, and readers wait for nobody
-        self.run(f"pragma synchronous = {self.synchronous}")
+        if not self.read_only:
+            self.run("pragma journal_mode = wal")  # a commit is one append and one fsync, and readers wait for nobody
+            self.run(f"pragma synchronous = {self.synchronous}")
 
     def schema(self) -> int | None:
         """The schema version; None if the file is empty."""
-        tables = {name for (name,) in self.query("select name from sqlite_master where type = 'table'")}
+        tables = {name for (name,) in self.rows("select name from sqlite_master where type = 'table'")}
         if "worthwhile" in tables:
-            return version_in(self.query("select version from worthwhile"))
+            return version_in(self.rows("select version from worthwhile"))
         if tables:
             raise StoreError(f"{self.path} is a database of something else (it has {min(tables)}); name another file")
         return None
 
     def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
-        with self.in_use, explained(self.path):
+        with self.in_use, in_our_words(self.path):
+            if self.unchanging is not None and self.unchanging != version_of(self.file):
+                self.hang_up()
             if self.connection is None:
                 self.connect()
             if self.open_connection.in_transaction:  # what Ctrl-C may have left
                 self.run("rollback")
             try:
-                self.run("begin immediate")
+                self.run("begin" if self.read_only else "begin immediate")
                 if self.version != self.open_connection.data_version():  # somebody else has written
                     self.own.clear()
                 answer = work(self)
                 self.run("commit")
+                # what was written, or read, must be in the file of this name: only then is it acknowledged
+                if self.opened is not None:
+                    self.opened.check()
+                if self.unchanging is not None and self.unchanging != version_of(self.file):
+                    raise StoreError(f"{self.path} was written to while it was read; try again")
                 self.version = self.open_connection.data_version()
                 return answer
-            except BaseException:
+            except BaseException as error:
                 if self.connection is not None and self.connection.in_transaction:
                     # not by `self.run`: a second Ctrl-C after a call of ours would leave the file locked for all
                     self.connection.execute("rollback")
                 self.own.clear()
+                if self.read_only or isinstance(error, StoreReplaced):
+                    self.hang_up()  # the next connection may be to another file, or allowed to write
                 raise
 
     @property
@@ -129,19 +171,39 @@ class SqliteStore(SqlTransaction, Forkable):
     def run(self, sql: str) -> None:
         self.open_connection.execute(sql).fetchall()
 
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.open_connection.execute(sql).fetchall()
+
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
             return self.open_connection.execute(sql, values).fetchall()
         except UnicodeDecodeError:
             return read_anyway(self.open_connection, sql, values)
+        except apsw.Error as error:
+            raise explained(error, self.path, PATIENCE) from error
 
     def write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.open_connection.executemany(sql, rows).fetchall()
+        if self.read_only:
+            raise StoreError(f"{self.path}: {READ_ONLY}")
+        try:
+            self.open_connection.executemany(sql, rows).fetchall()
+        except apsw.Error as error:
+            raise explained(error, self.path, PATIENCE) from error
+
+    def renew(self, id: int, now: float) -> None:
+        if not self.read_only:  # others do
+            self.own.clear()
+            super().renew(id, now)
+
+    def save(self, id: int, snapshot: Snapshot) -> None:
+        if not self.read_only:  # it only shortens the next start
+            super().save(id, snapshot)
 
     def hang_up(self) -> None:
         if self.connection is not None:
-            self.connection.close()
-            self.connection = None
+            with suppress(apsw.Error):  # whatever was committed is there, and the next one to open it tidies up
+                self.connection.close(True)
+        self.connection = self.unchanging = None
 
     def close(self) -> None:
         with self.in_use:
@@ -179,19 +241,8 @@ def wait_briefly() -> Any:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """SQLite's errors in our words."""
+def in_our_words(path: Path) -> Iterator[None]:
     try:
         yield
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreError(f"{path} {NO_DATABASE} ({error})") from error
-    except apsw.FullError as error:
-        raise StoreError(f"{path}: no space left on the disk; nothing was stored: free some and try again") from error
-    except (apsw.ReadOnlyError, apsw.PermissionsError, apsw.CantOpenError) as error:
-        remedy = "the file and its folder must be there and writable: SQLite keeps two more files beside it"
-        raise StoreError(f"{path}: {error}; nothing was stored: {remedy}") from error
-    except apsw.BusyError as error:
-        waited = f"other processes kept it locked for {PATIENCE:g} s"
-        raise StoreError(f"{path}: {waited}; nothing was stored: try again") from error
     except apsw.Error as error:
-        raise StoreError(f"{path}: {error}; nothing was stored") from error
+        raise explained(error, path, PATIENCE) from error
