@@ -27,7 +27,7 @@ def test_the_table_of_limits_is_the_one_that_is_tested_here() -> None:
         "from −1e100 to 1e100",
         "from 1e-100 to 1e100",
         "2⁴⁸ − 1",
-        "30 s, then `StoreError`",
+        "30 to 35 s, then `StoreError`",
     ]
 
 

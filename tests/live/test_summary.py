@@ -101,10 +101,10 @@ def test_a_summary_that_is_interrupted_leaves_nothing_counted_twice(monkeypatch:
         run(scheduler, 20)
         rows, record = iter(range(9)), log_statistics.one_more
 
-        def interrupted(*given: Any) -> Any:
+        def interrupted(*given: Any, **weighed: Any) -> Any:
             if next(rows, None) is None:
                 raise KeyboardInterrupt
-            return record(*given)
+            return record(*given, **weighed)
 
         monkeypatch.setattr(log_statistics, "one_more", interrupted)
         with pytest.raises(KeyboardInterrupt):
