@@ -6,11 +6,14 @@ import os
 import random
 from pathlib import Path
 
+import pytest
+
 from fault_points import Faults, network_faults, on_disk, plans
 
 POINTS = int(os.environ.get("FAULT_POINTS", "40"))  # `make soak`: 1000
 
 
+@pytest.mark.slow
 def test_a_disk_that_fails_at_any_call_loses_nothing(tmp_path: Path) -> None:
     undisturbed = Faults({})
     (tmp_path / "first").mkdir()
@@ -24,6 +27,7 @@ def test_a_disk_that_fails_at_any_call_loses_nothing(tmp_path: Path) -> None:
     assert spoiled > POINTS // 4
 
 
+@pytest.mark.slow
 def test_a_network_that_fails_at_any_message_loses_nothing(postgres: str) -> None:
     with network_faults(postgres) as strike:
         undisturbed = Faults({})
