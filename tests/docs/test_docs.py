@@ -23,7 +23,7 @@ from worthwhile.policies.registry import LIST
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted(ROOT.glob("docs/**/*.md"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS]
+PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")), *DOCS]
 EVERYTHING = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 ERRORS = [name for name, value in vars(errors).items() if inspect.isclass(value) and issubclass(value, errors.Error)]
 COMMANDS: dict[str, Any] = next(
