@@ -13,6 +13,7 @@ from worthwhile.live.stores import open_store, sql
 from worthwhile.live.stores.base import Header, NameRow, Store, TaskRow, TokenRow
 from worthwhile.live.stores.checksums import is_text, task_fault
 from worthwhile.live.stores.schema import Damaged
+from worthwhile.live.summary import counted
 
 Rows = Sequence[Sequence[Any]]
 
@@ -47,7 +48,8 @@ class Inspection:
     damage: list[Damage] = field(default_factory=list)
 
     def __str__(self) -> str:
-        read = f"{self.schedulers:,} schedulers, {self.tasks:,} tasks and {self.reports:,} reports read: "
+        tasks, reports = counted(self.tasks, "task"), counted(self.reports, "report")
+        read = f"{counted(self.schedulers, 'scheduler')}, {tasks} and {reports} read: "
         lines = [f"  table {table}, {row}: {why}" for table, row, why in self.damage]
         return "\n".join([read + (f"{len(lines):,} damaged" if lines else "all as they were written"), *lines])
 
