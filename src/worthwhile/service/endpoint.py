@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from worthwhile.errors import Error, StoreError
+from worthwhile.errors import BadRequest, Error, StoreError
 from worthwhile.live.group_commit import Request
 from worthwhile.service.auth import Auth, Headers
 from worthwhile.service.dispatcher import Dispatcher, Dispatchers
@@ -21,6 +22,11 @@ from worthwhile.service.problems import RETRY_AFTER, TooLarge, bad_request, prob
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 1 << 20  # bytes
+MOST_DIGITS = 20  # of a length; Python refuses to read thousands of them
+ONCE = {
+    b"authorization", b"content-length", b"content-type", b"cookie", b"host", b"idempotency-key", b"origin",
+    b"sec-fetch-site", b"transfer-encoding",
+}  # fmt: skip
 JSON = b"application/json"
 encode = msgspec.json.Encoder().encode
 Answer = TypeVar("Answer")
@@ -100,7 +106,7 @@ class EndpointApp:
 
     async def answer(self, scope: Scope, receive: Receive) -> Any:
         """What the endpoint has to say."""
-        headers, auth = dict(scope["headers"]), self.service.auth
+        headers, auth = single(scope["headers"]), self.service.auth
         if time.monotonic() > auth.fresh_until:
             await self.refresh()
         scope["token"] = auth.check(headers, self.endpoint.scope, self.changes)
@@ -127,6 +133,17 @@ class EndpointApp:
             log.warning("the tokens could not be read again: %s", error)
 
 
+def single(pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
+    """A request's headers; one that is there twice might be read in two ways, by a proxy and by us."""
+    headers = dict(pairs)
+    if len(headers) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        twice = sorted(name.decode("latin-1") for name in ONCE if names[name] > 1)
+        if twice:
+            raise BadRequest(f"{twice[0]}: this header is there twice; send it once")
+    return headers
+
+
 def converted(pairs: list[tuple[str, str]], query: type[msgspec.Struct]) -> Any:
     """A query's parameters."""
     try:
@@ -139,7 +156,7 @@ async def read(headers: Headers, receive: Receive) -> bytes:
     """A request's body, if it is not too large."""
     announced = headers.get(b"content-length", b"0")
     too_large = TooLarge(f"the body has more than {LARGEST_BODY} bytes; send less at once")
-    if not announced.isdigit() or int(announced) > LARGEST_BODY:
+    if not announced.isdigit() or len(announced) > MOST_DIGITS or int(announced) > LARGEST_BODY:
         raise too_large
     body, more = b"", True
     while more:

@@ -6,7 +6,8 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MOST_HEADERS = 1 << 20  # bytes of a request that are not its body: address, headers, trailers
+MOST_HEADERS = 1 << 17  # bytes of a request that are not its body: address, headers, trailers
+MOST_FIELDS = 100  # headers; each takes more memory than its bytes
 TIMEOUT = 60.0  # seconds for a request to arrive
 
 
@@ -30,6 +31,21 @@ class LimitedConnection(HttpToolsProtocol):
         super().data_received(data)
         if self.outside_body > MOST_HEADERS and not self.transport.is_closing():
             self.send_400_response(f"more than {MOST_HEADERS} bytes beside the body")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.in_trailer = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Trailers come this way too, into the list that the application reads: there they would pass for headers."""
+        if not self.in_trailer and len(self.headers) <= MOST_FIELDS:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self.in_trailer = True
+        if len(self.headers) > MOST_FIELDS:
+            raise ValueError(f"more than {MOST_FIELDS} headers")  # which the parser turns into a 400
+        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self.outside_body -= len(body)
