@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from worthwhile.errors import AccessDenied, BadParameter, NotAllowed
 from worthwhile.live.stores import Store
@@ -115,11 +115,7 @@ def token_in(headers: Headers, cookies: bool) -> str:
 def check_host(headers: Headers) -> None:
     """Without tokens, only this machine's own names: another site's name could be made to point here."""
     host = headers.get(b"host", b"").decode("latin-1")
-    try:
-        name = urlsplit(f"//{host}").hostname
-    except ValueError:
-        name = None
-    if name not in LOOPBACK:
+    if address_of(f"//{host}").hostname not in LOOPBACK:
         raise NotAllowed(
             f"host {host!r}: without tokens, only localhost is answered; make one: worthwhile token create"
         )
@@ -130,8 +126,16 @@ def check_origin(headers: Headers) -> None:
     content_type = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise NotJson(f"content type {content_type or 'missing'!r}; send application/json")
-    origin = headers.get(b"origin")
-    if origin is not None and urlsplit(origin.decode("latin-1")).netloc != headers.get(b"host", b"").decode("latin-1"):
+    origin, host = headers.get(b"origin"), headers.get(b"host", b"").decode("latin-1")
+    if origin is not None and (not host or address_of(origin.decode("latin-1")).netloc != host):
         raise NotAllowed(f"origin {origin.decode('latin-1')!r}: other sites' pages cannot change anything here")
     if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         raise NotAllowed("other sites' pages cannot change anything here")
+
+
+def address_of(text: str) -> SplitResult:
+    """What an address names; nothing if it is none."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return urlsplit("")
