@@ -130,7 +130,28 @@ def test_schedulers_are_made_listed_read_and_changed(served: Served) -> None:
     assert served.ask("PATCH", other, json={"policy": "none"}).status_code == 422
     assert served.get("/v1/schedulers").json() == {"schedulers": ["default", "tö ols"]}
     assert served.get("/v1/schedulers/nobody").json()["title"] == "UnknownScheduler"
-    assert "service.db" not in served.get("/v1/schedulers/nobody").text
+    for path in ("/v1/schedulers/nobody", "/v1/schedulers/nobody/summary", "/schedulers/nobody"):
+        answer = served.get(path)
+        assert answer.status_code == 404
+        assert not [word for word in ("tasks.db", "sqlite", "default", "ols") if word in answer.text]
+
+
+def test_no_answer_and_no_log_line_shows_the_stores_password(
+    second_server: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worthwhile.live.stores.postgres.PATIENCE", 0.0)
+    served = Served(f"{second_server.get_uri()}&password=hunter2")
+    try:
+        answers = [served.get("/v1/schedulers/nobody").text]
+        second_server.cleanup()
+        for path in (f"{ONE}/summary", "/v1/schedulers", "/v1/ready", "/schedulers/default"):
+            answer = served.get(path)
+            assert answer.status_code == 503
+            answers.append(answer.text)
+    finally:
+        served.close()
+    assert "hunter2" not in "".join(answers) + caplog.text
+    assert "password=…" in caplog.text
 
 
 def test_options_are_retired_and_restored_also_twice(served: Served) -> None:

@@ -229,10 +229,13 @@ class Dispatchers:
     def opened(self, name: str, settings: InitialSettings | None) -> Scheduler:
         create, settings = settings is not None, settings or InitialSettings()
         if self.url == "memory://" and not create:
-            raise UnknownScheduler(f"no scheduler {name!r}; there are: {', '.join(self.open) or 'none'}")
+            raise unknown(name)
         if create and len(self.names()) >= MOST_SCHEDULERS and name not in self.names():
             raise BadParameter(f"there are {MOST_SCHEDULERS} schedulers, as many as a service keeps; use one of them")
-        return Scheduler(self.url, name, engine=self.engine, create=create, **settings._asdict())
+        try:
+            return Scheduler(self.url, name, engine=self.engine, create=create, **settings._asdict())
+        except UnknownScheduler:
+            raise unknown(name) from None
 
     async def do(self, dispatcher: Dispatcher, request: Request) -> Any:
         """One request; its answer, or its error raised."""
@@ -262,3 +265,8 @@ class Dispatchers:
         for pool in (self.readers, self.store_thread, self.workers):
             pool.shutdown(wait=True, cancel_futures=True)
         self.store.close()
+
+
+def unknown(name: str) -> UnknownScheduler:
+    """The scheduler's own error says where the store is and what else is in it, which is not for strangers."""
+    return UnknownScheduler(f"no scheduler {name!r} here; PUT /v1/schedulers/NAME makes one")

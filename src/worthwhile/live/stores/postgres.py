@@ -130,6 +130,9 @@ def connect(url: str, patience: float) -> psycopg.Connection[Any]:
     while True:
         try:
             return psycopg.connect(url, autocommit=True)
+        except psycopg.ProgrammingError:  # which repeats the part that it cannot read, a password perhaps
+            where = without_password(url)
+            raise StoreError(f"{where}: this address cannot be read; %-encode what is special in it") from None
         except psycopg.OperationalError as error:
             if time.monotonic() > until:
                 remedy = "start the server, or correct the address"
