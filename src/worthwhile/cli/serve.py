@@ -21,6 +21,7 @@ than this machine's own is refused until there is a token. SIGTERM and Ctrl-C fi
 examples:
   worthwhile serve
   worthwhile serve --store postgresql://user@host/database --host 0.0.0.0 --port 80
+  worthwhile serve --allow-policy my_module:MyPolicy
 """
 TOKEN = """\
 A token is shown once, when it is created; the store keeps only its hash. Scopes: decide, report, read, and admin, which
@@ -44,6 +45,9 @@ def add_commands(commands: Any) -> None:
     parser.add_argument(
         "--patience", type=float, default=10.0, metavar="SECONDS", help="until a client is told to come back (10)"
     )
+    parser.add_argument(
+        "--allow-policy", action="append", default=[], metavar="MODULE:CLASS", help="a policy of your own; repeatable"
+    )
     parser.add_argument("--access-log", action=argparse.BooleanOptionalAction, default=True, help="a line per request")
     parser.add_argument("--until-input-ends", action="store_true", help="stop with whoever holds its standard input")
     parser.set_defaults(run=run_serve)
@@ -64,7 +68,15 @@ def run_serve(arguments: argparse.Namespace) -> int:
         raise BadParameter(f"--patience {arguments.patience:g}: it must be above 0 and below 3600 seconds")
     if arguments.until_input_ends:
         stop_with_input()
-    serve(arguments.store, arguments.host, arguments.port, arguments.engine, arguments.patience, arguments.access_log)
+    serve(
+        arguments.store,
+        arguments.host,
+        arguments.port,
+        arguments.engine,
+        arguments.patience,
+        arguments.access_log,
+        arguments.allow_policy,
+    )
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -35,10 +35,12 @@ PATIENCE = 10.0  # seconds until a client is told to come back
 DEFAULT_SCHEDULER = "default"  # of a store that has none
 
 
-def create_app(url: str = "memory://", *, engine: str = "python", patience: float = PATIENCE) -> Asgi:
-    """The service on a store, by its address."""
+def create_app(
+    url: str = "memory://", *, engine: str = "python", patience: float = PATIENCE, allowed_policies: Iterable[str] = ()
+) -> Asgi:
+    """The service on a store, by its address. Of policies by import path, requests can set those allowed here."""
     dispatchers, metrics = Dispatchers(url, engine, patience), Metrics()
-    service = Service(dispatchers, Auth(dispatchers.tokens()), metrics)
+    service = Service(dispatchers, Auth(dispatchers.tokens()), metrics, frozenset(allowed_policies))
     document = msgspec.json.encode(description(ENDPOINTS))
 
     async def openapi(call: Call) -> Reply:

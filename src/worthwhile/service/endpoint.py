@@ -38,6 +38,7 @@ class Service(NamedTuple):
     dispatchers: Dispatchers
     auth: Auth
     metrics: Metrics
+    allowed_policies: frozenset[str] = frozenset()  # import paths
 
 
 class Call(NamedTuple):

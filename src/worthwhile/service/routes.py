@@ -23,6 +23,7 @@ from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.validation import check_text, option_text
+from worthwhile.policies.registry import check_importable
 from worthwhile.service import schemas
 from worthwhile.service.dispatcher import Dispatcher, InitialSettings
 from worthwhile.service.endpoint import Call, Endpoint, Reply
@@ -45,7 +46,15 @@ async def list_schedulers(call: Call) -> schemas.SchedulerNames:
     return schemas.SchedulerNames(await dispatchers.ask_store(dispatchers.names))
 
 
+def check_policy(call: Call) -> None:
+    """Refuse a policy by import path unless the operator has allowed it."""
+    path = (call.body.policy or "").partition(",")[0]
+    if ":" in path:
+        check_importable(path, call.service.allowed_policies)
+
+
 async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
+    check_policy(call)
     settings = InitialSettings(call.body.policy, call.body.overhead, call.body.seed)
     await call.service.dispatchers.find_or_create(call.path["scheduler"], settings)
     return await read_scheduler(call)
@@ -70,6 +79,7 @@ async def changed(call: Call, method: Callable[..., None], *arguments: Any) -> s
 
 
 async def change_scheduler(call: Call) -> schemas.SchedulerFacts:
+    check_policy(call)
     return await changed(call, Scheduler.change, call.body.policy, call.body.overhead)
 
 

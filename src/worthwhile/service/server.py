@@ -10,10 +10,12 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 
 from worthwhile.errors import BadParameter, MissingExtra
 from worthwhile.live.stores import open_store
+from worthwhile.policies import registry
 from worthwhile.service.app import create_app
 from worthwhile.service.auth import LOOPBACK, list_tokens
 
@@ -28,12 +30,15 @@ DRAIN = 30  # seconds for what is being answered when the process is told to sto
 CONNECTIONS_WAITING = 2048
 
 
-def serve(url: str, host: str, port: int, engine: str, patience: float, access_log: bool) -> None:
+def serve(
+    url: str, host: str, port: int, engine: str, patience: float, access_log: bool, allowed_policies: Sequence[str] = ()
+) -> None:
     """Answer until SIGTERM or Ctrl-C, then finish what has begun."""
+    allow_only(allowed_policies)
     require_token(url, host)
     configure_logging(access_log)
     listening = listen(host, port)
-    app = create_app(url, engine=engine, patience=patience)
+    app = create_app(url, engine=engine, patience=patience, allowed_policies=allowed_policies)
     config = uvicorn.Config(
         app,
         http=LimitedConnection,
@@ -51,6 +56,17 @@ def serve(url: str, host: str, port: int, engine: str, patience: float, access_l
     gc.freeze()  # what is there now stays; looking through it again and again costs milliseconds
     gc.set_threshold(50_000, 20, 100)
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def allow_only(policies: Sequence[str]) -> None:
+    """Let this process import these policies and no others, not even one that a scheduler in the store has."""
+    for path in policies:
+        if ":" not in path:
+            raise BadParameter(
+                f"--allow-policy {path}: those of the list are allowed anyway; write package.module:Class"
+            )
+        registry.find(path)
+    registry.IMPORTABLE = frozenset(policies)
 
 
 def stop_with_input() -> None:
