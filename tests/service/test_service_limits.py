@@ -6,25 +6,22 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 import pytest
-import uvicorn
 
-from service_process import ServiceProcess, store_at
-from waiting import NET, wait_until
+from service_process import ServiceProcess, listening, store_at
+from waiting import NET
 from worthwhile.errors import Overloaded, StoreError, UnknownScheduler
 from worthwhile.live.requests import Deciding
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.service.app import create_app
 from worthwhile.service.dispatcher import Dispatcher, Dispatchers, InitialSettings
 from worthwhile.service.endpoint import Reply, respond
-from worthwhile.service.http_limits import LimitedConnection
 
 ASKING = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n"
 
@@ -139,27 +136,6 @@ def test_an_answer_that_fails_on_its_way_has_no_end() -> None:
 
     asyncio.run(respond(send, {"method": "GET", "path": "/x"}, Reply(portions(), b"text/csv")))
     assert [message.get("more_body") for message in sent] == [None, True]
-
-
-@contextmanager
-def listening(url: str) -> Iterator[int]:
-    """The service in this process; the port that it answers on."""
-    kept_alive = int(NET)
-    config = uvicorn.Config(
-        create_app(url, patience=NET),
-        port=0,
-        http=LimitedConnection,
-        log_config=None,
-        ws="none",
-        timeout_keep_alive=kept_alive,
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    wait_until(lambda: server.started, "the service")
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    thread.join(NET)
 
 
 def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,11 +27,15 @@ from worthwhile.service.metrics import Metrics
 from worthwhile.service.middleware import Asgi, Middleware
 from worthwhile.service.openapi import description
 from worthwhile.service.problems import HttpError, problem_of
+from worthwhile.service.room import Room
 from worthwhile.service.routes import ENDPOINTS
 
 log = logging.getLogger(__name__)
 
 PATIENCE = 10.0  # seconds until a client is told to come back
+MOST_ANSWERS = 128 << 20  # bytes, of those that take more than a piece
+MOST_BODIES = 64  # that take more than a piece
+MOST_EXPORTS = 8
 DEFAULT_SCHEDULER = "default"  # of a store that has none
 
 
@@ -40,7 +44,8 @@ def create_app(
 ) -> Asgi:
     """The service on a store, by its address. Of policies by import path, requests can set those allowed here."""
     dispatchers, metrics = Dispatchers(url, engine, patience), Metrics()
-    service = Service(dispatchers, Auth(dispatchers.tokens()), metrics, frozenset(allowed_policies))
+    rooms = Room(MOST_ANSWERS, "large answers"), Room(MOST_BODIES, "large requests"), Room(MOST_EXPORTS, "exports")
+    service = Service(dispatchers, Auth(dispatchers.tokens()), metrics, frozenset(allowed_policies), *rooms)
     document = msgspec.json.encode(description(ENDPOINTS))
 
     async def openapi(call: Call) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,6 +33,9 @@ ALL = "/v1/schedulers"
 ONE = ALL + "/{scheduler}"
 TASK = ONE + "/tasks/{task}"
 LOG = ("application/x-ndjson", "text/csv")
+EXPORTED_AT_ONCE = 1000  # entries of the log
+FEW = 32  # of them take less than 128 KB, however long their names
+ENOUGH = 1 << 17  # bytes for a portion
 
 
 def header_key(call: Call) -> str | None:
@@ -231,23 +234,31 @@ async def series(call: Call) -> schemas.Series:
 async def export(call: Call) -> Reply:
     scheduler, format = (await call.dispatcher()).scheduler, call.query.format
     portions = in_portions(scheduler, format, call.query.after)
-    first = await call.read(next, portions, None)
+    with ExitStack() as room:
+        room.enter_context(call.service.exports.take())
+        first = await call.read(next, portions, None)
 
-    async def stream() -> AsyncIterator[bytes]:
-        portion = first
-        while portion is not None:
-            yield portion
-            portion = await call.read(next, portions, None)
+        async def stream() -> AsyncIterator[bytes]:
+            portion = first
+            while portion is not None:
+                yield portion
+                portion = await call.read(next, portions, None)
 
-    return Reply(stream(), b"text/csv; charset=utf-8" if format == "csv" else b"application/x-ndjson")
+        content_type = b"text/csv; charset=utf-8" if format == "csv" else b"application/x-ndjson"
+        return Reply(stream(), content_type, finish=room.pop_all().close)
 
 
 def in_portions(scheduler: Scheduler, format: str, after: int) -> Iterator[bytes]:
-    """The log as text, portion by portion."""
-    if format == "csv":
-        yield as_csv([dict(zip(TYPES, TYPES, strict=True))])
-    for lines in scheduler._transactor.lines(after):
-        yield as_csv(lines) if format == "csv" else b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    """The log as text, in portions of at most 256 KB: each waits in memory until it is read."""
+    text = as_csv([dict(zip(TYPES, TYPES, strict=True))]) if format == "csv" else b""
+    for lines in scheduler._transactor.lines(after, EXPORTED_AT_ONCE):
+        for start in range(0, len(lines), FEW):
+            few = lines[start : start + FEW]
+            text += as_csv(few) if format == "csv" else b"".join(msgspec.json.encode(line) + b"\n" for line in few)
+            if len(text) >= ENOUGH:
+                yield text
+                text = b""
+    yield text
 
 
 def as_csv(lines: Sequence[Line]) -> bytes:
