@@ -77,8 +77,8 @@ def test_a_scheduler_that_takes_long_to_open_is_there_the_next_time(
             dispatchers.find_or_create("new"),
             dispatchers.find_or_create("new", InitialSettings()),
             return_exceptions=True,
-        )  # the first looks for what the second makes
-        assert isinstance(asked[0], UnknownScheduler)
+        )  # the first looks for what the second makes, and may find it
+        assert isinstance(asked[0], UnknownScheduler | Dispatcher)
         assert isinstance(asked[1], Dispatcher)
         dispatchers.close()
 
@@ -102,6 +102,55 @@ def test_a_service_starts_while_its_scheduler_still_takes_long_to_open(
             while status == 503:
                 status = (await http.get("http://localhost/v1/schedulers/default")).status_code
             assert status == 200
+
+    asyncio.run(ask())
+
+
+def test_schedulers_that_are_not_there_are_looked_for_all_at_once(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, opened, names, opening = [], [], Dispatchers.names, Dispatchers.opened
+    monkeypatch.setattr(Dispatchers, "names", lambda self: looked.append(1) or names(self))
+    monkeypatch.setattr(
+        Dispatchers, "opened", lambda self, name, given: opened.append(name) or opening(self, name, given)
+    )
+
+    async def ask() -> None:
+        dispatchers = Dispatchers(sqlite, "python", NET)
+        Scheduler(sqlite, "there").close()
+        asked = [dispatchers.find(f"nobody {number}") for number in range(500)]
+        answers = await asyncio.gather(*asked, dispatchers.find("there"), return_exceptions=True)
+        assert {type(answer) for answer in answers[:-1]} == {UnknownScheduler}
+        assert isinstance(answers[-1], Dispatcher)
+        assert len(looked) <= 2
+        assert opened == ["there"]
+        dispatchers.close()
+
+    asyncio.run(ask())
+
+
+def test_a_scheduler_that_was_just_made_elsewhere_is_found(sqlite: str) -> None:
+    """However many look for others at the same time: no answer is older than its question."""
+
+    async def ask() -> None:
+        dispatchers = Dispatchers(sqlite, "python", NET)
+        for number in range(5):
+            crowd = [asyncio.create_task(dispatchers.find(f"nobody {each}")) for each in range(20)]
+            await asyncio.sleep(0)
+            await asyncio.to_thread(lambda: Scheduler(sqlite, f"new {number}").close())  # noqa: B023 (awaited here)
+            assert (await dispatchers.find(f"new {number}")).scheduler.name == f"new {number}"
+            await asyncio.gather(*crowd, return_exceptions=True)
+        dispatchers.close()
+
+    asyncio.run(ask())
+
+
+def test_a_crowd_that_asks_for_what_is_not_there_is_limited(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worthwhile.service.look_up.MOST_TURNED_AWAY", 10)
+
+    async def ask() -> None:
+        dispatchers = Dispatchers(sqlite, "python", NET)
+        answers = await asyncio.gather(*[dispatchers.find(f"{each}") for each in range(30)], return_exceptions=True)
+        assert [type(answer) for answer in answers] == [UnknownScheduler] * 10 + [Overloaded] * 20
+        dispatchers.close()
 
     asyncio.run(ask())
 

@@ -22,6 +22,7 @@ from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import TokenRow
 from worthwhile.live.summary import Summary, counted
 from worthwhile.live.validation import check_text
+from worthwhile.service.look_up import LookUp, Turnstile
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +144,8 @@ class Dispatchers:
         self.store_thread = ThreadPoolExecutor(1, "store")  # what is vital must not wait for what takes long
         self.workers = ThreadPoolExecutor(MOST_WORKERS, "worker")
         self.shared: dict[Hashable, asyncio.Future[Any]] = {}
+        self.all_names = LookUp(lambda: self.ask_store(self.names))
+        self.strangers = Turnstile()
         self.reading = 0
 
     async def read(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
@@ -197,17 +200,16 @@ class Dispatchers:
     async def find_or_create(self, name: str, settings: InitialSettings | None = None) -> Dispatcher:
         """Open a scheduler; with settings, make it if there is none."""
         check_text("scheduler", name, BadParameter)
-        while name not in self.open:
+        known = name in self.open or name in self.opening
+        if settings is None and not known and name not in await self.all_names():
+            await self.strangers.pass_through()
+            raise unknown(name)
+        if name not in self.open:
             mine = name not in self.opening
             if mine:
                 self.opening[name] = asyncio.create_task(self.start(name, settings))
-            try:
-                late = f"scheduler {name!r} is still being opened"
-                dispatcher = await self.in_time(asyncio.shield(self.opening[name]), late)
-            except UnknownScheduler:
-                if mine or settings is None:
-                    raise
-                continue  # somebody asked for it before it was made
+            late = f"scheduler {name!r} is still being opened"
+            dispatcher = await self.in_time(asyncio.shield(self.opening[name]), late)
             if mine:
                 return dispatcher
         dispatcher = self.open[name]

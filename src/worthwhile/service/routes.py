@@ -45,8 +45,7 @@ def header_key(call: Call) -> str | None:
 
 
 async def list_schedulers(call: Call) -> schemas.SchedulerNames:
-    dispatchers = call.service.dispatchers
-    return schemas.SchedulerNames(await dispatchers.ask_store(dispatchers.names))
+    return schemas.SchedulerNames(await call.service.dispatchers.all_names())
 
 
 def check_policy(call: Call) -> None:
@@ -272,7 +271,7 @@ async def health(call: Call) -> schemas.Health:
 
 
 async def ready(call: Call) -> schemas.Health:
-    await call.service.dispatchers.ask_store(call.service.dispatchers.names)
+    await call.service.dispatchers.all_names()
     return schemas.Health("ready", __version__)
 
 

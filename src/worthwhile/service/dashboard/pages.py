@@ -118,7 +118,7 @@ def guarded(page: Page) -> Page:
 @guarded
 async def home(call: Call) -> Reply:
     """The first scheduler, or an invitation to make one."""
-    names = await all_names(call)
+    names = await call.service.dispatchers.all_names()
     if not names:
         raise UnknownScheduler("there is no scheduler in this store yet")
     return await scheduler_page(call, "default" if "default" in names else names[0], names)
@@ -126,11 +126,7 @@ async def home(call: Call) -> Reply:
 
 @guarded
 async def scheduler(call: Call) -> Reply:
-    return await scheduler_page(call, call.path["scheduler"], await all_names(call))
-
-
-async def all_names(call: Call) -> list[str]:
-    return await call.service.dispatchers.ask_store(call.service.dispatchers.names)
+    return await scheduler_page(call, call.path["scheduler"], await call.service.dispatchers.all_names())
 
 
 async def scheduler_page(call: Call, name: str, names: list[str]) -> Reply:
