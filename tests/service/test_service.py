@@ -13,7 +13,7 @@ import pytest
 
 from waiting import NET, wait_until
 from worthwhile.live.stores import open_store
-from worthwhile.service import auth
+from worthwhile.service import tokens as auth
 from worthwhile.service.app import create_app
 from worthwhile.service.routes import ENDPOINTS
 
@@ -368,6 +368,13 @@ def guarded(sqlite: str) -> Iterator[tuple[Served, dict[str, str]]]:
     one.close()
 
 
+def logged_in(served: Served, token: str) -> str:
+    """A browser's cookie."""
+    answer = served.post("/login", {"token": token})
+    assert answer.status_code == 200, answer.text
+    return answer.headers["set-cookie"].partition(";")[0]
+
+
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
 def test_every_endpoint_asks_for_the_right_token(guarded: tuple[Served, dict[str, str]], endpoint: Any) -> None:
     served, tokens = guarded
@@ -387,7 +394,8 @@ def test_every_endpoint_asks_for_the_right_token(guarded: tuple[Served, dict[str
     assert status(bearer(tokens[small])) == 403
     assert status(bearer(tokens[endpoint.scope])) not in (401, 403)
     assert status(bearer(tokens["admin"])) not in (401, 403)
-    by_cookie = status({"cookie": f"a=b; worthwhile={tokens['admin']}"})
+    assert status({"cookie": f"worthwhile={tokens['admin']}"}) == 401  # a cookie is no place for a token
+    by_cookie = status({"cookie": f"a=b; {logged_in(served, tokens['admin'])}"})
     assert (by_cookie == 401) == (endpoint.method != "GET")
 
 

@@ -20,7 +20,7 @@ from service_process import ServiceProcess, store_at
 from service_raw import ask, broken_request, random_request, send_only
 from waiting import wait_until
 from worthwhile.live.stores import open_store
-from worthwhile.service.auth import create_token
+from worthwhile.service.tokens import create_token
 
 RUN = "from schemathesis.cli import schemathesis; schemathesis()"
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"

@@ -10,7 +10,7 @@ import pytest
 from service_process import ServiceProcess, store_at
 from service_raw import ask, chunked, fields
 from worthwhile.live.stores import open_store
-from worthwhile.service.auth import create_token
+from worthwhile.service.tokens import create_token
 
 BODY = b'{"kind": "a", "options": [1]}'
 HOST, JSON = (b"Host", b"localhost"), (b"Content-Type", b"application/json")

@@ -62,7 +62,8 @@ def test_a_policy_that_is_in_the_store_is_imported_only_if_it_is_allowed(tmp_pat
     with ServiceProcess(store, "--no-access-log") as service:
         refused = service.post("/v1/schedulers/made%20here/tasks", body)
         assert (refused.status_code, refused.json()["title"]) == (403, "NotAllowed")
-        assert service.get("/schedulers/made%20here").status_code == 403
+        page = service.get("/schedulers/made%20here")
+        assert (page.status_code, "--allow-policy own_policy:Mine" in page.text) == (403, True)
         assert not trace.exists()
     with ServiceProcess(store, "--no-access-log", "--allow-policy", "own_policy:Mine") as service:
         assert service.post("/v1/schedulers/made%20here/tasks", body).status_code == 200

@@ -23,6 +23,7 @@ from worthwhile.service.auth import Auth
 from worthwhile.service.dashboard import PAGES
 from worthwhile.service.dispatcher import Dispatchers, InitialSettings
 from worthwhile.service.endpoint import Call, Endpoint, EndpointApp, Reply, Service
+from worthwhile.service.look_up import LookUp
 from worthwhile.service.metrics import Metrics
 from worthwhile.service.middleware import Asgi, Middleware
 from worthwhile.service.openapi import description
@@ -45,7 +46,9 @@ def create_app(
     """The service on a store, by its address. Of policies by import path, requests can set those allowed here."""
     dispatchers, metrics = Dispatchers(url, engine, patience), Metrics()
     rooms = Room(MOST_ANSWERS, "large answers"), Room(MOST_BODIES, "large requests"), Room(MOST_EXPORTS, "exports")
-    service = Service(dispatchers, Auth(dispatchers.tokens()), metrics, frozenset(allowed_policies), *rooms)
+    access = LookUp(lambda: dispatchers.ask_store(dispatchers.access))
+    auth = Auth(*dispatchers.access())
+    service = Service(dispatchers, auth, metrics, frozenset(allowed_policies), *rooms, access)
     document = msgspec.json.encode(description(ENDPOINTS))
 
     async def openapi(call: Call) -> Reply:

@@ -19,7 +19,7 @@ from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
 from worthwhile.live.group_commit import Request
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores import open_store
-from worthwhile.live.stores.base import TokenRow
+from worthwhile.live.stores.base import SessionRow, TokenRow, Transaction
 from worthwhile.live.summary import Summary, counted
 from worthwhile.live.validation import check_text
 from worthwhile.service.look_up import LookUp, Turnstile
@@ -158,9 +158,9 @@ class Dispatchers:
         finally:
             self.reading -= 1
 
-    async def ask_store(self, work: Callable[[], Answer]) -> Answer:
+    async def ask_store(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Something short about the store as a whole."""
-        return await self.in_thread(self.store_thread, work)
+        return await self.in_thread(self.store_thread, work, *arguments)
 
     async def share(self, name: Hashable, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Something that may take longer than anyone waits: who asks for it again gets the answer of meanwhile."""
@@ -250,13 +250,16 @@ class Dispatchers:
         """All schedulers of the store."""
         if self.url == "memory://":
             return sorted(self.open)
-        with self.using_store:
-            return self.store.transact(lambda tx: tx.schedulers())
+        return self.transact(lambda tx: tx.schedulers())
 
-    def tokens(self) -> list[TokenRow]:
+    def access(self) -> tuple[list[TokenRow], list[SessionRow]]:
         """Who may use the service."""
+        return self.transact(lambda tx: (tx.tokens(), tx.sessions()))
+
+    def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
+        """Something short in the store, apart from any scheduler."""
         with self.using_store:
-            return self.store.transact(lambda tx: tx.tokens())
+            return self.store.transact(work)
 
     def close(self) -> None:
         """Finish what is queued, close everything; a store that is away keeps nobody from that."""

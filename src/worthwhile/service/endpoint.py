@@ -13,13 +13,17 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from worthwhile.errors import BadRequest, Error, StoreError
+from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
-from worthwhile.service.auth import Auth, Headers
+from worthwhile.live.stores.base import SessionRow, TokenRow
+from worthwhile.service.auth import Auth, Caller, Headers, session_in
 from worthwhile.service.dispatcher import Dispatcher, Dispatchers
+from worthwhile.service.look_up import LookUp
 from worthwhile.service.metrics import Metrics
 from worthwhile.service.middleware import Receive, Scope, Send
 from worthwhile.service.problems import RETRY_AFTER, TooLarge, bad_request, problem_of, status_of
 from worthwhile.service.room import PIECE, Room
+from worthwhile.service.tokens import entry
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +49,24 @@ class Service(NamedTuple):
     answers: Room  # bytes of large ones
     bodies: Room
     exports: Room
+    read_access: LookUp[tuple[list[TokenRow], list[SessionRow]]]
+
+    async def admit(self, headers: Headers, scope: str, changes: bool, scheduler: str | None = None) -> Caller:
+        """Let a request pass, or say why not."""
+        auth, session = self.auth, session_in(headers)
+        if time.monotonic() > auth.fresh_until:
+            auth.wait()  # meanwhile others go on with what is known
+            await self.refresh()
+        elif session and not auth.knows(session):  # opened a moment ago, at another service on this store?
+            await self.refresh()
+        return auth.check(headers, scope, changes, scheduler)
+
+    async def refresh(self) -> None:
+        """Read tokens and sessions again; a store that is away changes nothing about who may do what."""
+        try:
+            self.auth.put(*await self.read_access())
+        except Error as error:
+            log.warning("the tokens could not be read again: %s", error)
 
 
 class Call(NamedTuple):
@@ -55,6 +77,7 @@ class Call(NamedTuple):
     query: Any
     body: Any
     headers: Headers
+    caller: Caller
 
     async def dispatcher(self) -> Dispatcher:
         """That of the scheduler that the path names."""
@@ -63,6 +86,10 @@ class Call(NamedTuple):
     async def do(self, request: Request) -> Any:
         """Ask the scheduler that the path names."""
         return await self.service.dispatchers.do(await self.dispatcher(), request)
+
+    def record(self, batch: Batch, action: str, details: dict[str, Any]) -> None:
+        """In the audit log, in the transaction that makes the change."""
+        batch.tx.add_audit(entry(batch.header.now, self.caller.token, action, self.path["scheduler"], details))
 
     async def read(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Something that takes its time, in a thread."""
@@ -121,15 +148,14 @@ class EndpointApp:
 
     async def answer(self, scope: Scope, receive: Receive) -> Any:
         """What the endpoint has to say."""
-        headers, auth = single(scope["headers"]), self.service.auth
-        if time.monotonic() > auth.fresh_until:
-            await self.refresh()
-        scope["token"] = auth.check(headers, self.endpoint.scope, self.changes)
+        headers, path = single(scope["headers"]), scope["path_params"]
+        caller = await self.service.admit(headers, self.endpoint.scope, self.changes, path.get("scheduler"))
+        scope["token"] = caller.token
         body = self.decoded(await self.read(headers, receive)) if self.decoder is not None else None
         query = None
         if self.endpoint.query is not None:
             query = converted(parse_qsl(scope["query_string"].decode("latin-1")), self.endpoint.query)
-        return await self.endpoint.run(Call(self.service, scope["path_params"], query, body, headers))
+        return await self.endpoint.run(Call(self.service, path, query, body, headers, caller))
 
     async def read(self, headers: Headers, receive: Receive) -> bytes:
         """A request's body, if it is not too large, and not one of too many large ones."""
@@ -161,15 +187,6 @@ class EndpointApp:
             return self.decoder.decode(body)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise bad_request(error) from None
-
-    async def refresh(self) -> None:
-        """Read the tokens again; a store that is away changes nothing about who may do what."""
-        auth, dispatchers = self.service.auth, self.service.dispatchers
-        auth.put(auth.tokens)  # meanwhile others go on with what is known
-        try:
-            auth.put(await dispatchers.ask_store(dispatchers.tokens))
-        except Error as error:
-            log.warning("the tokens could not be read again: %s", error)
 
 
 def single(pairs: Sequence[tuple[bytes, bytes]]) -> Headers:

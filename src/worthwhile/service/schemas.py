@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -120,6 +120,12 @@ class Latest(Message):
     ids: Annotated[str, Meta(pattern=r"^\d{1,15}(,\d{1,15}){0,999}$", description="with commas between")] | None = None
 
 
+class Audit(Message):
+    """How many of the latest entries."""
+
+    count: Count = 100
+
+
 class Points(Message):
     """How many points a curve has, at most."""
 
@@ -216,6 +222,16 @@ class SchedulerNames(Struct):
     """All schedulers of the store."""
 
     schedulers: list[str]
+
+
+class AuditEntry(Struct):
+    """Who changed what, when (seconds since 1970): a token's name, empty without tokens, null at the command line."""
+
+    time: float
+    token: str | None
+    action: str
+    scheduler: str | None
+    details: dict[str, Any]
 
 
 class Health(Struct):

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -17,7 +18,8 @@ from worthwhile.errors import BadParameter, MissingExtra
 from worthwhile.live.stores import open_store
 from worthwhile.policies import registry
 from worthwhile.service.app import create_app
-from worthwhile.service.auth import LOOPBACK, list_tokens
+from worthwhile.service.auth import LOOPBACK
+from worthwhile.service.tokens import list_tokens
 
 try:
     import uvicorn
@@ -86,7 +88,8 @@ def require_token(url: str, host: str) -> None:
         return
     store = open_store(url)
     try:
-        tokens = [row for row in list_tokens(store) if row.revoked is None]
+        now = time.time()
+        tokens = [row for row in list_tokens(store) if row.revoked is None and (row.expires or now) >= now]
     finally:
         store.close()
     if not tokens:
