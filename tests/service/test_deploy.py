@@ -28,8 +28,8 @@ from waiting import NET, wait_until
 from worthwhile import Client, Scheduler
 from worthwhile.cli.main import main
 from worthwhile.live.stores import open_store
-from worthwhile.service.auth import create_token
 from worthwhile.service.server import DRAIN
+from worthwhile.service.tokens import create_token
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

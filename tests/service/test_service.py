@@ -13,7 +13,7 @@ import pytest
 
 from waiting import NET, wait_until
 from worthwhile.live.stores import open_store
-from worthwhile.service import auth
+from worthwhile.service import tokens as auth
 from worthwhile.service.app import create_app
 from worthwhile.service.routes import ENDPOINTS
 
@@ -141,7 +141,28 @@ def test_schedulers_are_made_listed_read_and_changed(served: Served) -> None:
     assert served.ask("PATCH", other, json={"policy": "none"}).status_code == 422
     assert served.get("/v1/schedulers").json() == {"schedulers": ["default", "tö ols"]}
     assert served.get("/v1/schedulers/nobody").json()["title"] == "UnknownScheduler"
-    assert "service.db" not in served.get("/v1/schedulers/nobody").text
+    for path in ("/v1/schedulers/nobody", "/v1/schedulers/nobody/summary", "/schedulers/nobody"):
+        answer = served.get(path)
+        assert answer.status_code == 404
+        assert not [word for word in ("tasks.db", "sqlite", "default", "ols") if word in answer.text]
+
+
+def test_no_answer_and_no_log_line_shows_the_stores_password(
+    second_server: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worthwhile.live.stores.postgres.PATIENCE", 0.0)
+    served = Served(f"{second_server.get_uri()}&password=hunter2")
+    try:
+        answers = [served.get("/v1/schedulers/nobody").text]
+        second_server.cleanup()
+        for path in (f"{ONE}/summary", "/v1/schedulers", "/v1/ready", "/schedulers/default"):
+            answer = served.get(path)
+            assert answer.status_code == 503
+            answers.append(answer.text)
+    finally:
+        served.close()
+    assert "hunter2" not in "".join(answers) + caplog.text
+    assert "password=…" in caplog.text
 
 
 def test_options_are_retired_and_restored_also_twice(served: Served) -> None:
@@ -358,6 +379,13 @@ def guarded(sqlite: str) -> Iterator[tuple[Served, dict[str, str]]]:
     one.close()
 
 
+def logged_in(served: Served, token: str) -> str:
+    """A browser's cookie."""
+    answer = served.post("/login", {"token": token})
+    assert answer.status_code == 200, answer.text
+    return answer.headers["set-cookie"].partition(";")[0]
+
+
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: f"{one.method} {one.path}")
 def test_every_endpoint_asks_for_the_right_token(guarded: tuple[Served, dict[str, str]], endpoint: Any) -> None:
     served, tokens = guarded
@@ -377,7 +405,8 @@ def test_every_endpoint_asks_for_the_right_token(guarded: tuple[Served, dict[str
     assert status(bearer(tokens[small])) == 403
     assert status(bearer(tokens[endpoint.scope])) not in (401, 403)
     assert status(bearer(tokens["admin"])) not in (401, 403)
-    by_cookie = status({"cookie": f"a=b; worthwhile={tokens['admin']}"})
+    assert status({"cookie": f"worthwhile={tokens['admin']}"}) == 401  # a cookie is no place for a token
+    by_cookie = status({"cookie": f"a=b; {logged_in(served, tokens['admin'])}"})
     assert (by_cookie == 401) == (endpoint.method != "GET")
 
 

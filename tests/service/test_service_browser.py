@@ -19,7 +19,7 @@ from waiting import NET
 from worthwhile import Client, Scheduler
 from worthwhile.live.requests import Deciding, Reporting
 from worthwhile.live.stores import open_store
-from worthwhile.service.auth import create_token
+from worthwhile.service.tokens import create_token
 
 pytestmark = pytest.mark.slow
 
@@ -153,6 +153,15 @@ def test_a_token_opens_the_dashboard(browser: Any, tmp_path: Path) -> None:
         browser.find_element(By.ID, "token").send_keys(token + "\n")
         until(browser, lambda page: page.find_elements(By.ID, "totals"))
         assert browser.execute_script("return document.cookie") == ""
+        cookie = browser.get_cookie("worthwhile")
+        assert token not in cookie["value"]
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        browser.save_screenshot(str(tmp_path / "signed-in.png"))
+        browser.find_element(By.ID, "logout").click()
+        until(browser, lambda page: page.find_elements(By.ID, "token"))
+        assert browser.get_cookie("worthwhile") is None
+        old = {"cookie": f"worthwhile={cookie['value']}"}
+        assert running.get("/schedulers/default", headers=old).status_code == 401
         browser.get("about:blank")  # it asks a service that is gone for nothing
     browser.get_log("browser")
 

@@ -6,25 +6,22 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 import pytest
-import uvicorn
 
-from service_process import ServiceProcess, store_at
-from waiting import NET, wait_until
+from service_process import ServiceProcess, listening, store_at
+from waiting import NET
 from worthwhile.errors import Overloaded, StoreError, UnknownScheduler
 from worthwhile.live.requests import Deciding
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.service.app import create_app
 from worthwhile.service.dispatcher import Dispatcher, Dispatchers, InitialSettings
 from worthwhile.service.endpoint import Reply, respond
-from worthwhile.service.http_limits import LimitedConnection
 
 ASKING = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n"
 
@@ -80,8 +77,8 @@ def test_a_scheduler_that_takes_long_to_open_is_there_the_next_time(
             dispatchers.find_or_create("new"),
             dispatchers.find_or_create("new", InitialSettings()),
             return_exceptions=True,
-        )  # the first looks for what the second makes
-        assert isinstance(asked[0], UnknownScheduler)
+        )  # the first looks for what the second makes, and may find it
+        assert isinstance(asked[0], UnknownScheduler | Dispatcher)
         assert isinstance(asked[1], Dispatcher)
         dispatchers.close()
 
@@ -105,6 +102,55 @@ def test_a_service_starts_while_its_scheduler_still_takes_long_to_open(
             while status == 503:
                 status = (await http.get("http://localhost/v1/schedulers/default")).status_code
             assert status == 200
+
+    asyncio.run(ask())
+
+
+def test_schedulers_that_are_not_there_are_looked_for_all_at_once(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, opened, names, opening = [], [], Dispatchers.names, Dispatchers.opened
+    monkeypatch.setattr(Dispatchers, "names", lambda self: looked.append(1) or names(self))
+    monkeypatch.setattr(
+        Dispatchers, "opened", lambda self, name, given: opened.append(name) or opening(self, name, given)
+    )
+
+    async def ask() -> None:
+        dispatchers = Dispatchers(sqlite, "python", NET)
+        Scheduler(sqlite, "there").close()
+        asked = [dispatchers.find(f"nobody {number}") for number in range(500)]
+        answers = await asyncio.gather(*asked, dispatchers.find("there"), return_exceptions=True)
+        assert {type(answer) for answer in answers[:-1]} == {UnknownScheduler}
+        assert isinstance(answers[-1], Dispatcher)
+        assert len(looked) <= 2
+        assert opened == ["there"]
+        dispatchers.close()
+
+    asyncio.run(ask())
+
+
+def test_a_scheduler_that_was_just_made_elsewhere_is_found(sqlite: str) -> None:
+    """However many look for others at the same time: no answer is older than its question."""
+
+    async def ask() -> None:
+        dispatchers = Dispatchers(sqlite, "python", NET)
+        for number in range(5):
+            crowd = [asyncio.create_task(dispatchers.find(f"nobody {each}")) for each in range(20)]
+            await asyncio.sleep(0)
+            await asyncio.to_thread(lambda: Scheduler(sqlite, f"new {number}").close())  # noqa: B023 (awaited here)
+            assert (await dispatchers.find(f"new {number}")).scheduler.name == f"new {number}"
+            await asyncio.gather(*crowd, return_exceptions=True)
+        dispatchers.close()
+
+    asyncio.run(ask())
+
+
+def test_a_crowd_that_asks_for_what_is_not_there_is_limited(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worthwhile.service.look_up.MOST_TURNED_AWAY", 10)
+
+    async def ask() -> None:
+        dispatchers = Dispatchers(sqlite, "python", NET)
+        answers = await asyncio.gather(*[dispatchers.find(f"{each}") for each in range(30)], return_exceptions=True)
+        assert [type(answer) for answer in answers] == [UnknownScheduler] * 10 + [Overloaded] * 20
+        dispatchers.close()
 
     asyncio.run(ask())
 
@@ -139,27 +185,6 @@ def test_an_answer_that_fails_on_its_way_has_no_end() -> None:
 
     asyncio.run(respond(send, {"method": "GET", "path": "/x"}, Reply(portions(), b"text/csv")))
     assert [message.get("more_body") for message in sent] == [None, True]
-
-
-@contextmanager
-def listening(url: str) -> Iterator[int]:
-    """The service in this process; the port that it answers on."""
-    kept_alive = int(NET)
-    config = uvicorn.Config(
-        create_app(url, patience=NET),
-        port=0,
-        http=LimitedConnection,
-        log_config=None,
-        ws="none",
-        timeout_keep_alive=kept_alive,
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    wait_until(lambda: server.started, "the service")
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    thread.join(NET)
 
 
 def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,7 +247,7 @@ def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argp
     with (
         Scheduler(str(store), policy=arguments.policy) as scheduler,
         alone(folder, partial(print, file=out), (other := View(scheduler, arguments.tasks, out)).draw, other.every),
-        dashboard(store, arguments.port, out) if arguments.dashboard else nullcontext(),
+        dashboard(store, arguments.port, out, arguments.policy) if arguments.dashboard else nullcontext(),
         executor_on(arguments.on, arguments.address, arguments.slots) as executor,
     ):
         check_seed(scheduler, arguments.seed, folder)

@@ -20,10 +20,10 @@ LATER = 10  # added to its niceness
 
 
 @contextmanager
-def dashboard(store: Path, port: int | None, out: TextIO) -> Iterator[None]:
+def dashboard(store: Path, port: int | None, out: TextIO, policy: str | None = None) -> Iterator[None]:
     """Say where it is, or why there is none: tasks run either way."""
     log = store.with_name("dashboard.log")
-    process, address = launch(store, port, log)
+    process, address = launch(store, port, log, policy)
     try:
         out.write(f"dashboard: {address} (while this runs)\n" if address else f"no dashboard: {why_not(log)}\n")
         out.flush()
@@ -32,13 +32,13 @@ def dashboard(store: Path, port: int | None, out: TextIO) -> Iterator[None]:
         stop(process)
 
 
-def launch(store: Path, port: int | None, log: Path) -> tuple[subprocess.Popen[bytes], str | None]:
+def launch(store: Path, port: int | None, log: Path, policy: str | None) -> tuple[subprocess.Popen[bytes], str | None]:
     """Its process and address; tried again where somebody was faster to take the free port."""
     while True:
         wanted = free_port() if port is None else port
         with open(log, "wb") as file:
             process = subprocess.Popen(
-                command(store, wanted),
+                command(store, wanted, policy),
                 stdin=subprocess.PIPE,  # it ends when this does, also after kill −9
                 stdout=file,
                 stderr=file,
@@ -52,9 +52,10 @@ def launch(store: Path, port: int | None, log: Path) -> tuple[subprocess.Popen[b
             return process, None
 
 
-def command(store: Path, port: int) -> list[str]:
+def command(store: Path, port: int, policy: str | None) -> list[str]:
     serve = [sys.executable, "-m", "worthwhile", "serve", "--store", str(store), "--host", HOST, "--port", str(port)]
-    return [*serve, "--no-access-log", "--until-input-ends"]
+    own = (policy or "").partition(",")[0]
+    return [*serve, "--no-access-log", "--until-input-ends", *(["--allow-policy", own] if ":" in own else [])]
 
 
 def free_port(ports: Sequence[int] = PORTS) -> int:

@@ -169,11 +169,11 @@ class Transactor(GroupCommit):
         """A portion of the log."""
         return self.do(lambda batch: batch.tx.reports(batch.replica.id, after, count))
 
-    def lines(self, after: int = 0) -> Iterator[list[Line]]:
+    def lines(self, after: int = 0, portion: int = PORTION) -> Iterator[list[Line]]:
         """The log in portions, entries that were set aside left out."""
         until = self.do(lambda batch: batch.header.reports)
         while after < until:
-            entries = self.entries(after, min(PORTION, until - after))
+            entries = self.entries(after, min(portion, until - after))
             after = entries[-1].number if entries else until
             yield self.do(partial(lines, entries=entries))
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
-from worthwhile.errors import BadParameter, UnknownPolicy, did_you_mean
+from worthwhile.errors import BadParameter, NotAllowed, UnknownPolicy, did_you_mean
 from worthwhile.policies.base import Known, Policy, checked
 from worthwhile.policies.bts import Bts
 from worthwhile.policies.dol_rm import DolRm
@@ -23,6 +23,7 @@ from worthwhile.policies.thompson import RatioThompson, RewardThompson
 from worthwhile.policies.ucb import RatioUcb, RewardUcb
 
 DEFAULT = "ratio-imed"
+IMPORTABLE: frozenset[str] | None = None  # import paths of own policies that may be followed; None: all of them
 METHODS = ("init", "choose", "judge", "learn", "observe")
 
 
@@ -97,6 +98,8 @@ def find(name: str) -> Listed:
             hint = did_you_mean(name, LIST)
             raise UnknownPolicy(f"no policy {name!r}; {hint} (your own: package.module:Class)")
         return LIST[name]
+    if IMPORTABLE is not None:
+        check_importable(name, IMPORTABLE)
     from importlib import import_module
 
     module, _, attribute = name.partition(":")
@@ -113,6 +116,15 @@ def find(name: str) -> Listed:
         if not callable(getattr(policy, method, None)):
             raise UnknownPolicy(f"policy {name!r} is not a policy: it has no method {method}")
     return Listed(policy)
+
+
+def check_importable(path: str, allowed: Collection[str]) -> None:
+    """Importing is running: a service runs only what its operator has named."""
+    if path not in allowed:
+        raise NotAllowed(
+            f"policy {path!r}: this service imports only what it was started with: "
+            f"worthwhile serve --allow-policy {path}"
+        )
 
 
 def convert(name: str, policy: Any, parameter: str, text: str, options: Sequence[str]) -> Any:

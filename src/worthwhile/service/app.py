@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -23,22 +23,32 @@ from worthwhile.service.auth import Auth
 from worthwhile.service.dashboard import PAGES
 from worthwhile.service.dispatcher import Dispatchers, InitialSettings
 from worthwhile.service.endpoint import Call, Endpoint, EndpointApp, Reply, Service
+from worthwhile.service.look_up import LookUp
 from worthwhile.service.metrics import Metrics
 from worthwhile.service.middleware import Asgi, Middleware
 from worthwhile.service.openapi import description
 from worthwhile.service.problems import HttpError, problem_of
+from worthwhile.service.room import Room
 from worthwhile.service.routes import ENDPOINTS
 
 log = logging.getLogger(__name__)
 
 PATIENCE = 10.0  # seconds until a client is told to come back
+MOST_ANSWERS = 128 << 20  # bytes, of those that take more than a piece
+MOST_BODIES = 64  # that take more than a piece
+MOST_EXPORTS = 8
 DEFAULT_SCHEDULER = "default"  # of a store that has none
 
 
-def create_app(url: str = "memory://", *, engine: str = "python", patience: float = PATIENCE) -> Asgi:
-    """The service on a store, by its address."""
+def create_app(
+    url: str = "memory://", *, engine: str = "python", patience: float = PATIENCE, allowed_policies: Iterable[str] = ()
+) -> Asgi:
+    """The service on a store, by its address. Of policies by import path, requests can set those allowed here."""
     dispatchers, metrics = Dispatchers(url, engine, patience), Metrics()
-    service = Service(dispatchers, Auth(dispatchers.tokens()), metrics)
+    rooms = Room(MOST_ANSWERS, "large answers"), Room(MOST_BODIES, "large requests"), Room(MOST_EXPORTS, "exports")
+    access = LookUp(lambda: dispatchers.ask_store(dispatchers.access))
+    auth = Auth(*dispatchers.access())
+    service = Service(dispatchers, auth, metrics, frozenset(allowed_policies), *rooms, access)
     document = msgspec.json.encode(description(ENDPOINTS))
 
     async def openapi(call: Call) -> Reply:

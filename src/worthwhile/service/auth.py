@@ -2,95 +2,73 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
+import json
 import re
-import secrets
 import time
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
 
-from worthwhile.errors import AccessDenied, BadParameter, NotAllowed
-from worthwhile.live.stores import Store
-from worthwhile.live.stores.base import TokenRow, Transaction
-from worthwhile.live.validation import check_text
+from worthwhile.errors import AccessDenied, NotAllowed
+from worthwhile.live.stores.base import SessionRow, TokenRow
 from worthwhile.service.problems import NotJson
+from worthwhile.service.tokens import hash_of
 
-SCOPES = ("decide", "report", "read", "admin")  # admin may do everything
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 COOKIE = "worthwhile"
-PREFIX = "ww_"
 REFRESH_AFTER = 2.0  # seconds until the tokens are read again
 
 Headers = Mapping[bytes, bytes]
 
 
-def hash_of(token: str) -> str:
-    """What the store keeps; a token has 256 random bits, so a plain hash is enough."""
-    return hashlib.sha256(token.encode()).hexdigest()
+class Caller(NamedTuple):
+    """Who asks: the name of the token, and which schedulers it is for."""
+
+    token: str = ""
+    schedulers: frozenset[str] | None = None  # None: all
+
+    def may_use(self, scheduler: str) -> bool:
+        return self.schedulers is None or scheduler in self.schedulers
 
 
-def create_token(store: Store, name: str, scopes: Sequence[str]) -> str:
-    """A new token, shown this once."""
-    check_text("token", name, BadParameter)
-    for scope in scopes:
-        if scope not in SCOPES:
-            raise BadParameter(f"scope {scope!r}: there are {', '.join(SCOPES)}")
-    if not scopes:
-        raise BadParameter(f"token {name!r} has no scope; give at least one of {', '.join(SCOPES)}")
-    token = PREFIX + secrets.token_urlsafe(32)
-
-    def add(tx: Transaction) -> None:
-        if any(row.name == name for row in tx.tokens()):
-            raise BadParameter(f"there is a token {name!r} already; take another name")
-        tx.add_token(TokenRow(hash_of(token), name, ",".join(dict.fromkeys(scopes)), time.time()))
-
-    store.transact(add)
-    return token
-
-
-def list_tokens(store: Store) -> list[TokenRow]:
-    """All tokens, revoked ones too."""
-    return store.transact(lambda tx: tx.tokens())
-
-
-def revoke_token(store: Store, name: str) -> None:
-    """Let a token be of no use from now on."""
-
-    def revoke(tx: Transaction) -> None:
-        names = [row.name for row in tx.tokens()]
-        if name not in names:
-            raise BadParameter(f"no token {name!r}; there are: {', '.join(names) or 'none'}")
-        tx.revoke_token(name, time.time())
-
-    store.transact(revoke)
+ANYONE = Caller()
 
 
 class Auth:
-    """The tokens of a store as last read. A store that never had one is open, to this machine only."""
+    """Tokens and sessions as last read. A store that never had a token is open, to this machine only."""
 
-    def __init__(self, tokens: list[TokenRow]) -> None:
-        self.put(tokens)
+    def __init__(self, tokens: Sequence[TokenRow], sessions: Sequence[SessionRow]) -> None:
+        self.put(tokens, sessions)
 
-    def put(self, tokens: list[TokenRow]) -> None:
+    def put(self, tokens: Sequence[TokenRow], sessions: Sequence[SessionRow]) -> None:
         self.tokens = tokens
+        self.sessions = {row.hash: row for row in sessions}
+        self.wait()
+
+    def wait(self) -> None:
+        """What is known is good for a while."""
         self.fresh_until = time.monotonic() + REFRESH_AFTER
 
     def is_open(self) -> bool:
         return not self.tokens
 
-    def check(self, headers: Headers, scope: str, changes: bool) -> str:
-        """Let a request pass, or say why not; the name of its token."""
+    def check(self, headers: Headers, scope: str, changes: bool, scheduler: str | None = None) -> Caller:
+        """Let a request pass, or say why not."""
         if self.is_open():
             check_host(headers)
         if changes:
             check_origin(headers)
         if scope == "none" or self.is_open():
-            return ""
-        row = self.row_of(token_in(headers, cookies=not changes))
+            return ANYONE
+        session = "" if changes else session_in(headers)  # a browser's cookie is good for reading only
+        row = self.row_of_session(session) if session else self.row_of(bearer_in(headers))
         if not {scope, "admin"} & set(row.scopes.split(",")):
             raise NotAllowed(f"token {row.name!r} has scope {row.scopes}; this needs {scope}")
-        return row.name
+        caller = Caller(row.name, None if row.schedulers is None else frozenset(json.loads(row.schedulers)))
+        if scheduler is not None and not caller.may_use(scheduler):
+            raise NotAllowed(f"token {row.name!r} is not for scheduler {scheduler!r}")
+        return caller
 
     def row_of(self, token: str) -> TokenRow:
         """What is known of a token; it is compared with every one, in constant time."""
@@ -98,28 +76,50 @@ class Auth:
         same = [row for row in self.tokens if hmac.compare_digest(row.hash, hashed)]
         if not token:
             raise AccessDenied("no token; send the header Authorization: Bearer TOKEN")
-        if not same or same[0].revoked is not None:
+        if not same:
             raise AccessDenied("this token is not known here, or was revoked; `worthwhile token create` makes one")
-        return same[0]
+        return good(same[0])
+
+    def row_of_session(self, session: str) -> TokenRow:
+        """The token that a browser logged in with."""
+        kept = self.sessions.get(hash_of(session))
+        same = [row for row in self.tokens if kept is not None and row.name == kept.token]
+        if kept is None or kept.expires <= time.time() or not same:
+            raise AccessDenied("this session has ended; log in again")
+        return good(same[0])
+
+    def knows(self, session: str) -> bool:
+        return hash_of(session) in self.sessions
 
 
-def token_in(headers: Headers, cookies: bool) -> str:
-    """The token of a request; a browser's cookie is good for reading only."""
+def good(row: TokenRow) -> TokenRow:
+    """A token, unless its time is over."""
+    if row.revoked is not None:
+        raise AccessDenied("this token is not known here, or was revoked; `worthwhile token create` makes one")
+    if row.expires is not None and row.expires <= time.time():
+        day = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(row.expires))
+        raise AccessDenied(f"token {row.name!r} expired at {day}; `worthwhile token create` makes a new one")
+    return row
+
+
+def bearer_in(headers: Headers) -> str:
+    """The token of a request."""
     scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-    if scheme.lower() == "bearer":
-        return token.strip()
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def session_in(headers: Headers) -> str:
+    """The session of a request that has no token."""
+    if bearer_in(headers):
+        return ""
     cookie = re.search(rf"(?:^|;\s*){COOKIE}=([\w-]+)", headers.get(b"cookie", b"").decode("latin-1"))
-    return cookie[1] if cookie and cookies else ""
+    return cookie[1] if cookie else ""
 
 
 def check_host(headers: Headers) -> None:
     """Without tokens, only this machine's own names: another site's name could be made to point here."""
     host = headers.get(b"host", b"").decode("latin-1")
-    try:
-        name = urlsplit(f"//{host}").hostname
-    except ValueError:
-        name = None
-    if name not in LOOPBACK:
+    if address_of(f"//{host}").hostname not in LOOPBACK:
         raise NotAllowed(
             f"host {host!r}: without tokens, only localhost is answered; make one: worthwhile token create"
         )
@@ -130,8 +130,16 @@ def check_origin(headers: Headers) -> None:
     content_type = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise NotJson(f"content type {content_type or 'missing'!r}; send application/json")
-    origin = headers.get(b"origin")
-    if origin is not None and urlsplit(origin.decode("latin-1")).netloc != headers.get(b"host", b"").decode("latin-1"):
+    origin, host = headers.get(b"origin"), headers.get(b"host", b"").decode("latin-1")
+    if origin is not None and (not host or address_of(origin.decode("latin-1")).netloc != host):
         raise NotAllowed(f"origin {origin.decode('latin-1')!r}: other sites' pages cannot change anything here")
     if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         raise NotAllowed("other sites' pages cannot change anything here")
+
+
+def address_of(text: str) -> SplitResult:
+    """What an address names; nothing if it is none."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return urlsplit("")

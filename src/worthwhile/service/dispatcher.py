@@ -19,9 +19,10 @@ from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
 from worthwhile.live.group_commit import Request
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores import open_store
-from worthwhile.live.stores.base import TokenRow
+from worthwhile.live.stores.base import SessionRow, TokenRow, Transaction
 from worthwhile.live.summary import Summary, counted
 from worthwhile.live.validation import check_text
+from worthwhile.service.look_up import LookUp, Turnstile
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +144,8 @@ class Dispatchers:
         self.store_thread = ThreadPoolExecutor(1, "store")  # what is vital must not wait for what takes long
         self.workers = ThreadPoolExecutor(MOST_WORKERS, "worker")
         self.shared: dict[Hashable, asyncio.Future[Any]] = {}
+        self.all_names = LookUp(lambda: self.ask_store(self.names))
+        self.strangers = Turnstile()
         self.reading = 0
 
     async def read(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
@@ -155,9 +158,9 @@ class Dispatchers:
         finally:
             self.reading -= 1
 
-    async def ask_store(self, work: Callable[[], Answer]) -> Answer:
+    async def ask_store(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Something short about the store as a whole."""
-        return await self.in_thread(self.store_thread, work)
+        return await self.in_thread(self.store_thread, work, *arguments)
 
     async def share(self, name: Hashable, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Something that may take longer than anyone waits: who asks for it again gets the answer of meanwhile."""
@@ -197,17 +200,16 @@ class Dispatchers:
     async def find_or_create(self, name: str, settings: InitialSettings | None = None) -> Dispatcher:
         """Open a scheduler; with settings, make it if there is none."""
         check_text("scheduler", name, BadParameter)
-        while name not in self.open:
+        known = name in self.open or name in self.opening
+        if settings is None and not known and name not in await self.all_names():
+            await self.strangers.pass_through()
+            raise unknown(name)
+        if name not in self.open:
             mine = name not in self.opening
             if mine:
                 self.opening[name] = asyncio.create_task(self.start(name, settings))
-            try:
-                late = f"scheduler {name!r} is still being opened"
-                dispatcher = await self.in_time(asyncio.shield(self.opening[name]), late)
-            except UnknownScheduler:
-                if mine or settings is None:
-                    raise
-                continue  # somebody asked for it before it was made
+            late = f"scheduler {name!r} is still being opened"
+            dispatcher = await self.in_time(asyncio.shield(self.opening[name]), late)
             if mine:
                 return dispatcher
         dispatcher = self.open[name]
@@ -229,10 +231,13 @@ class Dispatchers:
     def opened(self, name: str, settings: InitialSettings | None) -> Scheduler:
         create, settings = settings is not None, settings or InitialSettings()
         if self.url == "memory://" and not create:
-            raise UnknownScheduler(f"no scheduler {name!r}; there are: {', '.join(self.open) or 'none'}")
+            raise unknown(name)
         if create and len(self.names()) >= MOST_SCHEDULERS and name not in self.names():
             raise BadParameter(f"there are {MOST_SCHEDULERS} schedulers, as many as a service keeps; use one of them")
-        return Scheduler(self.url, name, engine=self.engine, create=create, **settings._asdict())
+        try:
+            return Scheduler(self.url, name, engine=self.engine, create=create, **settings._asdict())
+        except UnknownScheduler:
+            raise unknown(name) from None
 
     async def do(self, dispatcher: Dispatcher, request: Request) -> Any:
         """One request; its answer, or its error raised."""
@@ -245,13 +250,16 @@ class Dispatchers:
         """All schedulers of the store."""
         if self.url == "memory://":
             return sorted(self.open)
-        with self.using_store:
-            return self.store.transact(lambda tx: tx.schedulers())
+        return self.transact(lambda tx: tx.schedulers())
 
-    def tokens(self) -> list[TokenRow]:
+    def access(self) -> tuple[list[TokenRow], list[SessionRow]]:
         """Who may use the service."""
+        return self.transact(lambda tx: (tx.tokens(), tx.sessions()))
+
+    def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
+        """Something short in the store, apart from any scheduler."""
         with self.using_store:
-            return self.store.transact(lambda tx: tx.tokens())
+            return self.store.transact(work)
 
     def close(self) -> None:
         """Finish what is queued, close everything; a store that is away keeps nobody from that."""
@@ -262,3 +270,8 @@ class Dispatchers:
         for pool in (self.readers, self.store_thread, self.workers):
             pool.shutdown(wait=True, cancel_futures=True)
         self.store.close()
+
+
+def unknown(name: str) -> UnknownScheduler:
+    """The scheduler's own error says where the store is and what else is in it, which is not for strangers."""
+    return UnknownScheduler(f"no scheduler {name!r} here; PUT /v1/schedulers/NAME makes one")

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from worthwhile.errors import Error, StoreError
+from worthwhile.errors import BadRequest, Error, StoreError
+from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
-from worthwhile.service.auth import Auth, Headers
+from worthwhile.live.stores.base import SessionRow, TokenRow
+from worthwhile.service.auth import Auth, Caller, Headers, session_in
 from worthwhile.service.dispatcher import Dispatcher, Dispatchers
+from worthwhile.service.look_up import LookUp
 from worthwhile.service.metrics import Metrics
 from worthwhile.service.middleware import Receive, Scope, Send
 from worthwhile.service.problems import RETRY_AFTER, TooLarge, bad_request, problem_of, status_of
+from worthwhile.service.room import PIECE, Room
+from worthwhile.service.tokens import entry
 
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 1 << 20  # bytes
+LARGEST_BODY_OF_STRANGERS = 1 << 12  # where no token is asked for
+MOST_DIGITS = 20  # of a length; Python refuses to read thousands of them
+ONCE = {
+    b"authorization", b"content-length", b"content-type", b"cookie", b"host", b"idempotency-key", b"origin",
+    b"sec-fetch-site", b"transfer-encoding",
+}  # fmt: skip
 JSON = b"application/json"
 encode = msgspec.json.Encoder().encode
 Answer = TypeVar("Answer")
@@ -32,6 +45,28 @@ class Service(NamedTuple):
     dispatchers: Dispatchers
     auth: Auth
     metrics: Metrics
+    allowed_policies: frozenset[str]  # import paths
+    answers: Room  # bytes of large ones
+    bodies: Room
+    exports: Room
+    read_access: LookUp[tuple[list[TokenRow], list[SessionRow]]]
+
+    async def admit(self, headers: Headers, scope: str, changes: bool, scheduler: str | None = None) -> Caller:
+        """Let a request pass, or say why not."""
+        auth, session = self.auth, session_in(headers)
+        if time.monotonic() > auth.fresh_until:
+            auth.wait()  # meanwhile others go on with what is known
+            await self.refresh()
+        elif session and not auth.knows(session):  # opened a moment ago, at another service on this store?
+            await self.refresh()
+        return auth.check(headers, scope, changes, scheduler)
+
+    async def refresh(self) -> None:
+        """Read tokens and sessions again; a store that is away changes nothing about who may do what."""
+        try:
+            self.auth.put(*await self.read_access())
+        except Error as error:
+            log.warning("the tokens could not be read again: %s", error)
 
 
 class Call(NamedTuple):
@@ -42,6 +77,7 @@ class Call(NamedTuple):
     query: Any
     body: Any
     headers: Headers
+    caller: Caller
 
     async def dispatcher(self) -> Dispatcher:
         """That of the scheduler that the path names."""
@@ -50,6 +86,10 @@ class Call(NamedTuple):
     async def do(self, request: Request) -> Any:
         """Ask the scheduler that the path names."""
         return await self.service.dispatchers.do(await self.dispatcher(), request)
+
+    def record(self, batch: Batch, action: str, details: dict[str, Any]) -> None:
+        """In the audit log, in the transaction that makes the change."""
+        batch.tx.add_audit(entry(batch.header.now, self.caller.token, action, self.path["scheduler"], details))
 
     async def read(self, work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Something that takes its time, in a thread."""
@@ -63,6 +103,7 @@ class Reply(NamedTuple):
     content_type: bytes
     status: int = 200
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    finish: Callable[[], None] = lambda: None  # called when it is sent, or given up
 
 
 class Endpoint(NamedTuple):
@@ -91,24 +132,54 @@ class EndpointApp:
         self.service, self.endpoint, self.path = service, endpoint, endpoint.path
         self.changes = endpoint.method not in ("GET", "HEAD")
         self.decoder = msgspec.json.Decoder(endpoint.body) if endpoint.body else None
+        self.largest = LARGEST_BODY if endpoint.scope != "none" else LARGEST_BODY_OF_STRANGERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await respond(send, scope, await self.answer(scope, receive))
+            reply = as_reply(await self.answer(scope, receive))
+            try:
+                size = len(reply.content) if isinstance(reply.content, bytes) else 0
+                with self.service.answers.take(size) if size > PIECE else nullcontext():
+                    await respond(send, scope, reply)
+            finally:
+                reply.finish()
         except Error as error:
             await refuse(send, scope, error)
 
     async def answer(self, scope: Scope, receive: Receive) -> Any:
         """What the endpoint has to say."""
-        headers, auth = dict(scope["headers"]), self.service.auth
-        if time.monotonic() > auth.fresh_until:
-            await self.refresh()
-        scope["token"] = auth.check(headers, self.endpoint.scope, self.changes)
-        body = self.decoded(await read(headers, receive)) if self.decoder is not None else None
+        headers, path = single(scope["headers"]), scope["path_params"]
+        caller = await self.service.admit(headers, self.endpoint.scope, self.changes, path.get("scheduler"))
+        scope["token"] = caller.token
+        body = self.decoded(await self.read(headers, receive)) if self.decoder is not None else None
         query = None
         if self.endpoint.query is not None:
             query = converted(parse_qsl(scope["query_string"].decode("latin-1")), self.endpoint.query)
-        return await self.endpoint.run(Call(self.service, scope["path_params"], query, body, headers))
+        return await self.endpoint.run(Call(self.service, path, query, body, headers, caller))
+
+    async def read(self, headers: Headers, receive: Receive) -> bytes:
+        """A request's body, if it is not too large, and not one of too many large ones."""
+        announced = headers.get(b"content-length", b"0")
+        if not announced.isdigit() or len(announced) > MOST_DIGITS or int(announced) > self.largest:
+            raise TooLarge(self.largest)
+        body, more = await self.collected(b"", PIECE, receive)
+        if more:
+            with self.service.bodies.take():
+                body, more = await self.collected(body, self.largest, receive)
+        if len(body) > self.largest:
+            raise TooLarge(self.largest)
+        return body
+
+    async def collected(self, body: bytes, most: int, receive: Receive) -> tuple[bytes, bool]:
+        """A body, read on until there is more of it than this; and whether there is more still."""
+        more = True
+        while more and len(body) <= most:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise BadRequest("the client is gone")
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        return body, more
 
     def decoded(self, body: bytes) -> Any:
         assert self.decoder is not None
@@ -117,14 +188,16 @@ class EndpointApp:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise bad_request(error) from None
 
-    async def refresh(self) -> None:
-        """Read the tokens again; a store that is away changes nothing about who may do what."""
-        auth, dispatchers = self.service.auth, self.service.dispatchers
-        auth.put(auth.tokens)  # meanwhile others go on with what is known
-        try:
-            auth.put(await dispatchers.ask_store(dispatchers.tokens))
-        except Error as error:
-            log.warning("the tokens could not be read again: %s", error)
+
+def single(pairs: Sequence[tuple[bytes, bytes]]) -> Headers:
+    """A request's headers; one that is there twice might be read in two ways, by a proxy and by us."""
+    headers = dict(pairs)
+    if len(headers) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        twice = sorted(name.decode("latin-1") for name in ONCE if names[name] > 1)
+        if twice:
+            raise BadRequest(f"{twice[0]}: this header is there twice; send it once")
+    return headers
 
 
 def converted(pairs: list[tuple[str, str]], query: type[msgspec.Struct]) -> Any:
@@ -135,37 +208,32 @@ def converted(pairs: list[tuple[str, str]], query: type[msgspec.Struct]) -> Any:
         raise bad_request(error) from None
 
 
-async def read(headers: Headers, receive: Receive) -> bytes:
-    """A request's body, if it is not too large."""
-    announced = headers.get(b"content-length", b"0")
-    too_large = TooLarge(f"the body has more than {LARGEST_BODY} bytes; send less at once")
-    if not announced.isdigit() or int(announced) > LARGEST_BODY:
-        raise too_large
-    body, more = b"", True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise TooLarge("the client is gone")
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > LARGEST_BODY:
-            raise too_large
-    return body
+def as_reply(answer: Any) -> Reply:
+    return answer if isinstance(answer, Reply) else Reply(encode(answer), JSON)
 
 
-async def respond(send: Send, scope: Scope, answer: Any) -> None:
-    """Send an answer."""
-    reply = answer if isinstance(answer, Reply) else Reply(encode(answer), JSON)
-    headers = [(b"content-type", reply.content_type), *reply.headers]
-    if isinstance(reply.content, bytes):
-        headers.append((b"content-length", str(len(reply.content)).encode()))
+async def respond(send: Send, scope: Scope, reply: Reply) -> None:
+    """Send an answer, piece by piece: a connection takes the next one when the one before is read."""
+    headers, content = [(b"content-type", reply.content_type), *reply.headers], reply.content
+    if not isinstance(content, bytes):
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else reply.content})
+        await stream(send, scope, content)
         return
+    headers.append((b"content-length", str(len(content)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    content = b"" if scope["method"] == "HEAD" else content
+    for start in range(0, len(content) or 1, PIECE):
+        more = start + PIECE < len(content)
+        await send({"type": "http.response.body", "body": content[start : start + PIECE], "more_body": more})
+
+
+async def stream(send: Send, scope: Scope, portions: AsyncIterator[bytes]) -> None:
+    """Send an answer that is made as it goes; for nobody, it ends."""
     try:
-        async for portion in reply.content:
+        async for portion in portions:
             await send({"type": "http.response.body", "body": portion, "more_body": True})
+            if scope.get("is_gone", bool)():
+                return
     except Error as error:  # too late for another status: the client sees that the end is missing
         log.warning("%s %r broke off: %s", scope["method"], scope["path"], error)
         return

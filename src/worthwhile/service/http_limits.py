@@ -6,14 +6,17 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MOST_HEADERS = 1 << 20  # bytes of a request that are not its body: address, headers, trailers
+MOST_HEADERS = 1 << 17  # bytes of a request that are not its body: address, headers, trailers
+MOST_FIELDS = 100  # headers; each takes more memory than its bytes
 TIMEOUT = 60.0  # seconds for a request to arrive
+WRITE_TIMEOUT = 60.0  # seconds for what waits in a connection to be read
 
 
 class LimitedConnection(HttpToolsProtocol):
     """One connection; requests come one after another."""
 
     timer: asyncio.TimerHandle | None = None
+    write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -22,6 +25,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.stop_timer()
+        self.stop_write_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -31,6 +35,22 @@ class LimitedConnection(HttpToolsProtocol):
         if self.outside_body > MOST_HEADERS and not self.transport.is_closing():
             self.send_400_response(f"more than {MOST_HEADERS} bytes beside the body")
 
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.in_trailer = False
+        self.scope["is_gone"] = self.transport.is_closing  # type: ignore[typeddict-unknown-key]
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Trailers come this way too, into the list that the application reads: there they would pass for headers."""
+        if not self.in_trailer and len(self.headers) <= MOST_FIELDS:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self.in_trailer = True
+        if len(self.headers) > MOST_FIELDS:
+            raise ValueError(f"more than {MOST_FIELDS} headers")  # which the parser turns into a 400
+        super().on_headers_complete()
+
     def on_body(self, body: bytes) -> None:
         self.outside_body -= len(body)
         super().on_body(body)
@@ -39,6 +59,38 @@ class LimitedConnection(HttpToolsProtocol):
         self.outside_body = 0
         self.stop_timer()
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self.start_write_timer()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self.start_write_timer()
+
+    def send_400_response(self, msg: str) -> None:
+        super().send_400_response(msg)
+        self.start_write_timer()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.start_write_timer()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self.stop_write_timer()
+
+    def start_write_timer(self) -> None:
+        """Drop the connection unless it is read from; one that is being closed waits for that, too."""
+        if self.write_timer is None:
+            self.write_timer = self.loop.call_later(WRITE_TIMEOUT, self.transport.abort)
+
+    def stop_write_timer(self) -> None:
+        if self.write_timer is not None:
+            self.write_timer.cancel()
+            self.write_timer = None
 
     def start_timer(self) -> None:
         """Close the connection unless the request arrives in time."""
@@ -53,3 +105,4 @@ class LimitedConnection(HttpToolsProtocol):
     def time_out(self) -> None:
         self.timer = None
         self.transport.close()
+        self.start_write_timer()

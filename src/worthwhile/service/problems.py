@@ -14,6 +14,9 @@ RETRY_AFTER = 1  # seconds
 class TooLarge(BadRequest):
     """A body beyond the limit."""
 
+    def __init__(self, most: int) -> None:
+        super().__init__(f"the body has more than {most} bytes; send less at once")
+
 
 class NotJson(BadRequest):
     """A content type that this service does not read."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,7 +21,8 @@ from worthwhile.live.requests import Deciding, Reporting, cancelling, observing
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
 from worthwhile.live.summary import Summary
-from worthwhile.live.validation import check_text, option_text
+from worthwhile.live.validation import check_text, not_negative, option_text
+from worthwhile.policies.registry import check_importable
 from worthwhile.service import schemas
 from worthwhile.service.dispatcher import Dispatcher, InitialSettings
 from worthwhile.service.endpoint import Call, Endpoint, Reply
@@ -32,6 +32,10 @@ ALL = "/v1/schedulers"
 ONE = ALL + "/{scheduler}"
 TASK = ONE + "/tasks/{task}"
 LOG = ("application/x-ndjson", "text/csv")
+MOST_AUDITED = 10_000  # entries that are looked through for somebody who may see few of them
+EXPORTED_AT_ONCE = 1000  # entries of the log
+FEW = 32  # of them take less than 128 KB, however long their names
+ENOUGH = 1 << 17  # bytes for a portion
 
 
 def header_key(call: Call) -> str | None:
@@ -41,13 +45,26 @@ def header_key(call: Call) -> str | None:
 
 
 async def list_schedulers(call: Call) -> schemas.SchedulerNames:
-    dispatchers = call.service.dispatchers
-    return schemas.SchedulerNames(await dispatchers.ask_store(dispatchers.names))
+    names = await call.service.dispatchers.all_names()
+    return schemas.SchedulerNames([name for name in names if call.caller.may_use(name)])
+
+
+def check_policy(call: Call) -> None:
+    """Refuse a policy by import path unless the operator has allowed it."""
+    path = (call.body.policy or "").partition(",")[0]
+    if ":" in path:
+        check_importable(path, call.service.allowed_policies)
 
 
 async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
+    check_policy(call)
+    dispatchers, name = call.service.dispatchers, call.path["scheduler"]
     settings = InitialSettings(call.body.policy, call.body.overhead, call.body.seed)
-    await call.service.dispatchers.find_or_create(call.path["scheduler"], settings)
+    new = name not in dispatchers.open and name not in await dispatchers.all_names()
+    await dispatchers.find_or_create(name, settings)
+    if new:
+        details = msgspec.to_builtins(call.body)
+        await call.do(Request(lambda batch: call.record(batch, "scheduler made", details)))
     return await read_scheduler(call)
 
 
@@ -63,30 +80,51 @@ async def read_scheduler(call: Call) -> schemas.SchedulerFacts:
     return answer
 
 
-async def changed(call: Call, method: Callable[..., None], *arguments: Any) -> schemas.SchedulerFacts:
-    """A scheduler after one of its methods has changed something."""
-    await call.read(method, (await call.dispatcher()).scheduler, *arguments)
+async def changed(
+    call: Call, action: str, change: Callable[[Scheduler, Batch], object], details: dict[str, Any] | None = None
+) -> schemas.SchedulerFacts:
+    """A scheduler after something about it has changed, and that is in the audit log."""
+    scheduler = (await call.dispatcher()).scheduler
+    facts = msgspec.to_builtins(call.body) if details is None else details
+
+    def change_and_record(batch: Batch) -> None:
+        change(scheduler, batch)
+        call.record(batch, action, facts)
+
+    await call.read(scheduler._transactor.do, change_and_record)
     return await read_scheduler(call)
 
 
 async def change_scheduler(call: Call) -> schemas.SchedulerFacts:
-    return await changed(call, Scheduler.change, call.body.policy, call.body.overhead)
+    check_policy(call)
+    policy, overhead = call.body.policy, call.body.overhead
+    extra = None if overhead is None else not_negative("overhead", overhead)
+
+    def change(scheduler: Scheduler, batch: Batch) -> None:
+        options = batch.replica.options.texts
+        batch.change(None if policy is None else scheduler._transactor.described(policy, options), extra)
+
+    return await changed(call, "settings changed", change)
 
 
 async def retire(call: Call) -> schemas.SchedulerFacts:
-    return await changed(call, Scheduler.retire, call.body.option, call.body.kind)
+    kind, option = call.body.kind, option_text(call.body.option)
+    return await changed(call, "option retired", lambda _, batch: batch.retire(kind, option))
 
 
 async def restore(call: Call) -> schemas.SchedulerFacts:
     """Also if it was not retired: whoever asks twice gets what was asked for."""
-    option_text(call.body.option)
+    kind, option = call.body.kind, option_text(call.body.option)
     with suppress(BadTask):
-        return await changed(call, Scheduler.restore, call.body.option, call.body.kind)
+        return await changed(call, "option restored", lambda _, batch: batch.restore(kind, option))
     return await read_scheduler(call)
 
 
 async def announce(call: Call) -> schemas.SchedulerFacts:
-    return await changed(call, Scheduler.announce, call.body.kinds, call.body.options)
+    kinds = [check_text("kind", kind) for kind in call.body.kinds]
+    options = [option_text(option) for option in call.body.options]
+    counts = {"kinds": len(kinds), "options": len(options)}
+    return await changed(call, "names announced", lambda _, batch: batch.announce(kinds, options), counts)
 
 
 async def decide(call: Call) -> schemas.Decided:
@@ -190,7 +228,13 @@ async def cancel(call: Call) -> schemas.Taken:
 
 async def load(call: Call) -> schemas.Taken:
     rows = [checked(index, row) for index, row in enumerate(call.body.rows)]
-    return schemas.Taken(await call.do(Request(partial(take_in, records=rows))))
+
+    def take(batch: Batch) -> int:
+        new = take_in(batch, rows)
+        call.record(batch, "history imported", {"rows": len(rows), "new": new})
+        return new
+
+    return schemas.Taken(await call.do(Request(take)))
 
 
 def checked(index: int, row: schemas.Past) -> Recorded:
@@ -221,23 +265,31 @@ async def series(call: Call) -> schemas.Series:
 async def export(call: Call) -> Reply:
     scheduler, format = (await call.dispatcher()).scheduler, call.query.format
     portions = in_portions(scheduler, format, call.query.after)
-    first = await call.read(next, portions, None)
+    with ExitStack() as room:
+        room.enter_context(call.service.exports.take())
+        first = await call.read(next, portions, None)
 
-    async def stream() -> AsyncIterator[bytes]:
-        portion = first
-        while portion is not None:
-            yield portion
-            portion = await call.read(next, portions, None)
+        async def stream() -> AsyncIterator[bytes]:
+            portion = first
+            while portion is not None:
+                yield portion
+                portion = await call.read(next, portions, None)
 
-    return Reply(stream(), b"text/csv; charset=utf-8" if format == "csv" else b"application/x-ndjson")
+        content_type = b"text/csv; charset=utf-8" if format == "csv" else b"application/x-ndjson"
+        return Reply(stream(), content_type, finish=room.pop_all().close)
 
 
 def in_portions(scheduler: Scheduler, format: str, after: int) -> Iterator[bytes]:
-    """The log as text, portion by portion."""
-    if format == "csv":
-        yield as_csv([dict(zip(TYPES, TYPES, strict=True))])
-    for lines in scheduler._transactor.lines(after):
-        yield as_csv(lines) if format == "csv" else b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    """The log as text, in portions of at most 256 KB: each waits in memory until it is read."""
+    text = as_csv([dict(zip(TYPES, TYPES, strict=True))]) if format == "csv" else b""
+    for lines in scheduler._transactor.lines(after, EXPORTED_AT_ONCE):
+        for start in range(0, len(lines), FEW):
+            few = lines[start : start + FEW]
+            text += as_csv(few) if format == "csv" else b"".join(msgspec.json.encode(line) + b"\n" for line in few)
+            if len(text) >= ENOUGH:
+                yield text
+                text = b""
+    yield text
 
 
 def as_csv(lines: Sequence[Line]) -> bytes:
@@ -246,20 +298,33 @@ def as_csv(lines: Sequence[Line]) -> bytes:
     return text.getvalue().encode()
 
 
+async def audit(call: Call) -> list[schemas.AuditEntry]:
+    """What a token for some schedulers may see is what was done to those."""
+    dispatchers, caller, count = call.service.dispatchers, call.caller, call.query.count
+    read = count if caller.schedulers is None else MOST_AUDITED
+    rows = await dispatchers.ask_store(dispatchers.transact, lambda tx: tx.audit(read))
+    seen = [row for row in rows if caller.schedulers is None or row.scheduler in caller.schedulers]
+    return [
+        msgspec.convert(row._asdict() | {"details": msgspec.json.decode(row.details)}, schemas.AuditEntry)
+        for row in seen[:count]
+    ]
+
+
 async def health(call: Call) -> schemas.Health:
     return schemas.Health("ok", __version__)
 
 
 async def ready(call: Call) -> schemas.Health:
-    await call.service.dispatchers.ask_store(call.service.dispatchers.names)
+    await call.service.dispatchers.all_names()
     return schemas.Health("ready", __version__)
 
 
 async def metrics(call: Call) -> Reply:
     summaries = []
     with suppress(StoreError, Overloaded):  # a store that is away is no reason to be blind
-        for dispatcher in list(call.service.dispatchers.open.values()):
-            summaries.append(await call.read(dispatcher.summary))
+        for name, dispatcher in list(call.service.dispatchers.open.items()):
+            if call.caller.may_use(name):
+                summaries.append(await call.read(dispatcher.summary))
     return Reply(call.service.metrics.text(summaries).encode(), b"text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -285,6 +350,7 @@ ENDPOINTS = (
     Endpoint("POST", ONE + "/announce", "admin", announce, "Number names", schemas.Announce),
     Endpoint("POST", ONE + "/history", "admin", load, "Learn from history", schemas.History),
     Endpoint("POST", ONE + "/rebuild", "admin", rebuild, "Replay the log", schemas.Nothing),
+    Endpoint("GET", "/v1/audit", "admin", audit, "Who changed what", query=schemas.Audit),
     Endpoint("GET", "/v1/health", "none", health, "Does it run?"),
     Endpoint("GET", "/v1/ready", "none", ready, "Can it reach its store?"),
     Endpoint("GET", "/metrics", "read", metrics, "For Prometheus", content_types=("text/plain",)),

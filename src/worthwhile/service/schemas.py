@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -121,6 +121,12 @@ class Latest(Message):
     ids: Ids | None = None
 
 
+class Audit(Message):
+    """How many of the latest entries."""
+
+    count: Count = 100
+
+
 class Points(Message):
     """How many points a curve has, at most."""
 
@@ -217,6 +223,16 @@ class SchedulerNames(Struct):
     """All schedulers of the store."""
 
     schedulers: list[str]
+
+
+class AuditEntry(Struct):
+    """Who changed what, when (seconds since 1970): a token's name, empty without tokens, null at the command line."""
+
+    time: float
+    token: str | None
+    action: str
+    scheduler: str | None
+    details: dict[str, Any]
 
 
 class Health(Struct):

@@ -10,12 +10,16 @@ import signal
 import socket
 import sys
 import threading
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from worthwhile.errors import BadParameter, MissingExtra
 from worthwhile.live.stores import open_store
+from worthwhile.policies import registry
 from worthwhile.service.app import create_app
-from worthwhile.service.auth import LOOPBACK, list_tokens
+from worthwhile.service.auth import LOOPBACK
+from worthwhile.service.tokens import list_tokens
 
 try:
     import uvicorn
@@ -28,12 +32,15 @@ DRAIN = 30  # seconds for what is being answered when the process is told to sto
 CONNECTIONS_WAITING = 2048
 
 
-def serve(url: str, host: str, port: int, engine: str, patience: float, access_log: bool) -> None:
+def serve(
+    url: str, host: str, port: int, engine: str, patience: float, access_log: bool, allowed_policies: Sequence[str] = ()
+) -> None:
     """Answer until SIGTERM or Ctrl-C, then finish what has begun."""
+    allow_only(allowed_policies)
     require_token(url, host)
     configure_logging(access_log)
     listening = listen(host, port)
-    app = create_app(url, engine=engine, patience=patience)
+    app = create_app(url, engine=engine, patience=patience, allowed_policies=allowed_policies)
     config = uvicorn.Config(
         app,
         http=LimitedConnection,
@@ -53,6 +60,17 @@ def serve(url: str, host: str, port: int, engine: str, patience: float, access_l
     uvicorn.Server(config).run(sockets=[listening])
 
 
+def allow_only(policies: Sequence[str]) -> None:
+    """Let this process import these policies and no others, not even one that a scheduler in the store has."""
+    for path in policies:
+        if ":" not in path:
+            raise BadParameter(
+                f"--allow-policy {path}: those of the list are allowed anyway; write package.module:Class"
+            )
+        registry.find(path)
+    registry.IMPORTABLE = frozenset(policies)
+
+
 def stop_with_input() -> None:
     """End when standard input does: whoever started this process is gone, however it went."""
 
@@ -70,7 +88,8 @@ def require_token(url: str, host: str) -> None:
         return
     store = open_store(url)
     try:
-        tokens = [row for row in list_tokens(store) if row.revoked is None]
+        now = time.time()
+        tokens = [row for row in list_tokens(store) if row.revoked is None and (row.expires or now) >= now]
     finally:
         store.close()
     if not tokens:

@@ -10,7 +10,19 @@ from functools import partial
 from typing import Any
 
 from worthwhile.live.stores import open_store
-from worthwhile.live.stores.base import OWN, Header, LogRow, NameRow, Snapshot, Store, TaskRow, TokenRow, Transaction
+from worthwhile.live.stores.base import (
+    OWN,
+    AuditRow,
+    Header,
+    LogRow,
+    NameRow,
+    SessionRow,
+    Snapshot,
+    Store,
+    TaskRow,
+    TokenRow,
+    Transaction,
+)
 from worthwhile.testing.rules import ALONE, ASKED, KEPT, ONCE, RUNNING, UNDONE, broken
 
 NAME, SETTINGS = 'it\'s a "check"; ü', '{"ü": 1}'
@@ -33,6 +45,8 @@ CHANGED = [
 ]
 SNAPSHOT = Snapshot(2, 1, 8, 8, "[]", (bytes(range(256)), b"more"), 0xFFFFFFFF)
 TOKENS = [TokenRow("a1", "it's mine", "read", 1.5), TokenRow("b2", "other", "decide,report", 2.5, None, '["ü"]', 9e9)]
+SESSIONS = [SessionRow("c3", "it's mine", 1.5, 2.5), SessionRow("d4", "it's mine", 2.5, 9e9)]
+AUDIT = [AuditRow(1.5, None, "token created", None, "{}"), AuditRow(2.5, "it's mine", "changed", "ü", '{"a": 1}')]
 THREADS, TURNS = 4, 10
 
 
@@ -174,8 +188,13 @@ def check_running(store: Store, tx: Transaction) -> None:
 
 
 def add_tokens(store: Store, tx: Transaction) -> None:
-    """One of them is revoked, twice."""
-    expect(store, ASKED, tx.tokens(), [])
+    """One of them is revoked, twice; and one of the sessions is ended."""
+    expect(store, ASKED, (tx.tokens(), tx.sessions(), tx.audit(9)), ([], [], []))
+    for session in SESSIONS:
+        tx.add_session(session)
+    tx.end_sessions([SESSIONS[0].hash, "nobody's"])
+    for entry in AUDIT:
+        tx.add_audit(entry)
     for token in TOKENS:
         tx.add_token(token)
     for now in (7.5, 8.5):
@@ -184,6 +203,7 @@ def add_tokens(store: Store, tx: Transaction) -> None:
 
 def check_tokens(store: Store, tx: Transaction) -> None:
     expect(store, KEPT, tx.tokens(), [TOKENS[0], TOKENS[1]._replace(revoked=7.5)])
+    expect(store, KEPT, (tx.sessions(), tx.audit(9), tx.audit(1)), (SESSIONS[1:], AUDIT[::-1], AUDIT[1:]))
 
 
 def check_numbers(store: Store, reopen: Callable[[], Store]) -> None:

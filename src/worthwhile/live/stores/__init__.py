@@ -28,14 +28,18 @@ def open_store(url: str | None = None, create: bool = True) -> Store:
 
         return PostgresStore(url)
     if separator and scheme != "sqlite":
-        raise BadParameter(f"store {url!r}: no store called {scheme!r}; {FORMS}")
+        raise BadParameter(f"store {without_password(url)!r}: no store called {scheme!r}; {FORMS}")
+    if (
+        not separator and "password=" in url.replace(" ", "").lower()
+    ):  # libpq's keywords; as a file's name they would be shown
+        raise BadParameter(f"store {without_password(url)!r}: keywords are not taken; {FORMS}")
     path, _, settings = (rest.removeprefix("/") if separator else url).partition("?" if separator else "\0")
     from worthwhile.live.stores.sqlite import SYNCHRONOUS, SqliteStore
 
     given = parse_qs(settings, keep_blank_values=True)
     synchronous = given.pop("synchronous", ["full"])[-1]
     if not path or given or synchronous not in SYNCHRONOUS:
-        raise BadParameter(f"store {url!r}; {FORMS}; ?synchronous=normal is the one setting there is")
+        raise BadParameter(f"store {without_password(url)!r}; {FORMS}; ?synchronous=normal is the one setting there is")
     return SqliteStore(path, synchronous, create)
 
 

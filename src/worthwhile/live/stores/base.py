@@ -151,6 +151,25 @@ class TokenRow(NamedTuple):
     expires: float | None = None  # None: never
 
 
+class SessionRow(NamedTuple):
+    """A browser that is logged in with a token: never what its cookie says, only the hash of that."""
+
+    hash: str
+    token: str  # its name
+    created: float
+    expires: float
+
+
+class AuditRow(NamedTuple):
+    """Who changed what, when, through a service or with `worthwhile token`."""
+
+    time: float
+    token: str | None  # its name; empty if the service asks for none, None from the command line
+    action: str
+    scheduler: str | None
+    details: str  # JSON
+
+
 class Transaction(Protocol):
     """All or nothing. Between `open` and the commit, nobody else can open the same scheduler."""
 
@@ -223,6 +242,21 @@ class Transaction(Protocol):
 
     def revoke_token(self, name: str, now: float) -> None:
         """Let a token be of no use from now on."""
+
+    def sessions(self) -> list[SessionRow]:
+        """All sessions that were not ended, oldest first."""
+
+    def add_session(self, session: SessionRow) -> None:
+        """Keep a new session."""
+
+    def end_sessions(self, hashes: Sequence[str]) -> None:
+        """Forget these sessions."""
+
+    def audit(self, count: int) -> list[AuditRow]:
+        """The latest entries, newest first."""
+
+    def add_audit(self, entry: AuditRow) -> None:
+        """Keep a new entry."""
 
 
 class Store(Protocol):

@@ -8,7 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from worthwhile.errors import StoreError
-from worthwhile.live.stores.base import OWN, Answer, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow, Transaction
+from worthwhile.live.stores.base import (
+    OWN,
+    Answer,
+    AuditRow,
+    Header,
+    LogRow,
+    NameRow,
+    SessionRow,
+    Snapshot,
+    TaskRow,
+    TokenRow,
+    Transaction,
+)
 from worthwhile.live.stores.forking import Forkable
 
 
@@ -36,6 +48,8 @@ class MemoryStore(Forkable):
         self.by_name: dict[str, Rows] = {}
         self.by_id: list[Rows] = []
         self.kept_tokens: dict[str, TokenRow] = {}
+        self.kept_sessions: list[SessionRow] = []
+        self.kept_audit: list[AuditRow] = []
         self.undo: list[tuple[Any, ...]] = []  # functions and what they are to be called with
 
     def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
@@ -190,6 +204,25 @@ class MemoryStore(Forkable):
     def put_token(self, name: str, token: TokenRow) -> None:
         self.undo.append((setattr, self, "kept_tokens", dict(self.kept_tokens)))
         self.kept_tokens[name] = token
+
+    def sessions(self) -> list[SessionRow]:
+        return self.kept_sessions
+
+    def add_session(self, session: SessionRow) -> None:
+        self.put("kept_sessions", [*self.kept_sessions, session])
+
+    def end_sessions(self, hashes: Sequence[str]) -> None:
+        self.put("kept_sessions", [row for row in self.kept_sessions if row.hash not in hashes])
+
+    def audit(self, count: int) -> list[AuditRow]:
+        return self.kept_audit[: -count - 1 : -1]
+
+    def add_audit(self, entry: AuditRow) -> None:
+        self.put("kept_audit", [*self.kept_audit, entry])
+
+    def put(self, name: str, rows: list[Any]) -> None:
+        self.undo.append((setattr, self, name, getattr(self, name)))
+        setattr(self, name, rows)
 
 
 def counted(rows: list[TaskRow]) -> list[tuple[int, int, int]]:

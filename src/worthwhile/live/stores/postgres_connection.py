@@ -88,6 +88,9 @@ def connect(url: str, patience: float) -> Connection:
     while True:
         try:
             return set_up(Connection.connect(with_limits(url, until), autocommit=True))
+        except psycopg.ProgrammingError:  # which repeats the part that it cannot read, a password perhaps
+            where = without_password(url)
+            raise StoreError(f"{where}: this address cannot be read; %-encode what is special in it") from None
         except psycopg.OperationalError as error:
             state = state_of(error)
             if time.monotonic() > until or state.startswith(FOR_GOOD):

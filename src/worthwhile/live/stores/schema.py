@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from worthwhile.errors import StoreError
 
+HARMLESS = ("host", "hostaddr", "port", "dbname", "options", "synchronous")  # settings in a store's address
 VERSION = 4
 
 # `{bytes}` and `{identity}` are the two words in which the dialects differ. Types are the few that both know: a flag is
@@ -230,6 +232,14 @@ class Damaged(StoreError):
 
 
 def without_password(url: str) -> str:
-    """A store's address, fit to be shown."""
-    before, separator, after = url.rpartition("@")
-    return f"{before.split('://')[0]}://…@{after}" if separator else url
+    """A store's address, fit to be shown: no user, and of the settings only those that are no secret."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:  # a file, or what was meant as libpq's keywords
+        return re.sub(r"(?i)(password\s*=\s*)('(\\.|[^'\\])*'?|\S+)", r"\1…", url)
+    user, at, address = rest.rpartition("@")
+    if "?" in user:  # of a password, or before a setting with an @ in it: nobody can tell
+        return f"{scheme}://…"
+    address, question, query = address.partition("?")
+    pairs = (pair.partition("=") for pair in query.split("&"))
+    shown = [f"{name}={value}" if name in HARMLESS else f"{name}=…" for name, _, value in pairs]
+    return f"{scheme}://{at and '…@'}{address}{question}{'&'.join(shown) if question else ''}"

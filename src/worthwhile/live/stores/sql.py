@@ -6,7 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from worthwhile.live.stores.base import MOST_TASKS, OWN, Header, LogRow, NameRow, Snapshot, TaskRow, TokenRow
+from worthwhile.live.stores.base import (
+    MOST_TASKS,
+    OWN,
+    AuditRow,
+    Header,
+    LogRow,
+    NameRow,
+    SessionRow,
+    Snapshot,
+    TaskRow,
+    TokenRow,
+)
 from worthwhile.live.stores.checksums import DOES_NOT_FIT, checksum, task_checksum, task_fault
 from worthwhile.live.stores.schema import VERSION, Damaged, too_new, version_in
 
@@ -71,6 +82,11 @@ ADD_PART = f"insert into snapshot_parts (scheduler, part, bytes) values ({marks(
 
 READ_TOKENS = f"select {columns(TokenRow)} from tokens order by created, name"
 ADD_TOKEN = f"insert into tokens ({columns(TokenRow)}) values ({marks(7)})"
+READ_SESSIONS = f"select {columns(SessionRow)} from sessions order by created, hash"
+ADD_SESSION = f"insert into sessions ({columns(SessionRow)}) values ({marks(4)})"
+END_SESSION = "delete from sessions where hash = ?"
+READ_AUDIT = f"select {columns(AuditRow)} from audit order by number desc limit ?"
+ADD_AUDIT = f"insert into audit ({columns(AuditRow)}) values ({marks(5)})"
 REVOKE_TOKEN = "update tokens set revoked = ? where name = ? and revoked is null"  # the first time counts
 
 
@@ -213,6 +229,22 @@ class SqlTransaction(ABC):
 
     def revoke_token(self, name: str, now: float) -> None:
         self.write(REVOKE_TOKEN, [(now, name)])
+
+    def sessions(self) -> list[SessionRow]:
+        return [SessionRow._make(row) for row in self.query(READ_SESSIONS)]
+
+    def add_session(self, session: SessionRow) -> None:
+        self.write(ADD_SESSION, [session])
+
+    def end_sessions(self, hashes: Sequence[str]) -> None:
+        if hashes:
+            self.write(END_SESSION, [(hash,) for hash in hashes])
+
+    def audit(self, count: int) -> list[AuditRow]:
+        return [AuditRow._make(row) for row in self.query(READ_AUDIT, (count,))]
+
+    def add_audit(self, entry: AuditRow) -> None:
+        self.write(ADD_AUDIT, [entry])
 
 
 def header_of(name: str, fields: Sequence[Any]) -> Header:

@@ -17,19 +17,19 @@ from worthwhile import __version__, errors
 from worthwhile.errors import AccessDenied, Error, StoreError, UnknownScheduler
 from worthwhile.formatting import rounded, shown
 from worthwhile.live.summary import counted, more
-from worthwhile.service.auth import COOKIE
+from worthwhile.service.auth import COOKIE, session_in
 from worthwhile.service.dashboard.drawing import INTERVAL, chart, intervals
 from worthwhile.service.dispatcher import Dispatcher
 from worthwhile.service.endpoint import Call, Endpoint, Reply
 from worthwhile.service.problems import HttpError, status_of, status_of_class
 from worthwhile.service.routes import explain, read_task
 from worthwhile.service.schemas import Message, Nothing, Text
+from worthwhile.service.tokens import SESSION, hash_of, keep_session, new_session
 
 HTML = b"text/html; charset=utf-8"
 RECENT = 15  # tasks
 OPTIONS = 8  # of a kind, on a page of several
 POINTS = 200
-YEAR = 365 * 24 * 3600  # seconds
 CONTENT_TYPES = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
 STATIC = {
     file.name: Reply(file.read_bytes(), CONTENT_TYPES[suffix])
@@ -47,7 +47,7 @@ class View(Message):
 
 
 class Login(Message):
-    """A token, to be kept in a cookie that scripts cannot read."""
+    """A token; the browser gets a session for it, in a cookie that scripts cannot read."""
 
     token: Text
 
@@ -101,16 +101,18 @@ def guarded(page: Page) -> Page:
 
     @wraps(page)
     async def answer(call: Call) -> Reply:
+        session = bool(session_in(call.headers))
         try:
-            call.service.auth.check(call.headers, "read", changes=False)
-            return await page(call)
+            caller = await call.service.admit(call.headers, "read", False, call.path.get("scheduler"))
         except AccessDenied as error:
-            return render("login.html", status_of(error))
+            return render("login.html", status_of(error), problem=str(error) if session else "")
+        try:
+            return await page(call._replace(caller=caller))
         except Error as error:
             headers = ((b"retry-after", b"2"),) if status_of(error) == 503 else ()
             away = isinstance(error, StoreError) and headers
             words = "The store cannot be reached at the moment." if away else str(error)
-            return render("error.html", status_of(error), words=words)._replace(headers=headers)
+            return render("error.html", status_of(error), words=words, signed_in=session)._replace(headers=headers)
 
     return answer
 
@@ -118,24 +120,25 @@ def guarded(page: Page) -> Page:
 @guarded
 async def home(call: Call) -> Reply:
     """The first scheduler, or an invitation to make one."""
-    names = await all_names(call)
+    names = await names_for(call)
     if not names:
-        raise UnknownScheduler("there is no scheduler in this store yet")
+        raise UnknownScheduler("there is no scheduler here for you yet")
     return await scheduler_page(call, "default" if "default" in names else names[0], names)
 
 
 @guarded
 async def scheduler(call: Call) -> Reply:
-    return await scheduler_page(call, call.path["scheduler"], await all_names(call))
+    return await scheduler_page(call, call.path["scheduler"], await names_for(call))
 
 
-async def all_names(call: Call) -> list[str]:
-    return await call.service.dispatchers.ask_store(call.service.dispatchers.names)
+async def names_for(call: Call) -> list[str]:
+    """The schedulers that a caller may see."""
+    return [name for name in await call.service.dispatchers.all_names() if call.caller.may_use(name)]
 
 
 async def scheduler_page(call: Call, name: str, names: list[str]) -> Reply:
     dispatcher = await call.service.dispatchers.find(name)
-    return await call.read(draw, "scheduler.html", dispatcher, call.query, address(call), names)
+    return await call.read(draw, "scheduler.html", dispatcher, call.query, address(call), names, signed_in(call))
 
 
 @guarded
@@ -154,7 +157,14 @@ def behind_tls(call: Call) -> bool:
     return call.headers.get(b"x-forwarded-proto") == b"https"
 
 
-def draw(template: str, dispatcher: Dispatcher, view: View, address: str, names: Sequence[str] = ()) -> Reply:
+def signed_in(call: Call) -> bool:
+    """Whether there is a session to end."""
+    return bool(call.caller.token and session_in(call.headers))
+
+
+def draw(
+    template: str, dispatcher: Dispatcher, view: View, address: str, names: Sequence[str] = (), signed_in: bool = False
+) -> Reply:
     """A scheduler's page, or its sections; it takes a while, so a thread does it."""
     summary = dispatcher.summary()
     kinds = [kind for kind in summary.kinds if view.kind in (None, kind.kind)]
@@ -172,12 +182,14 @@ def draw(template: str, dispatcher: Dispatcher, view: View, address: str, names:
         query=urlencode({name: value for name, value in asdict(view).items() if value is not None}),
         address=address,
         names=names,
+        signed_in=signed_in,
     )
 
 
 @guarded
 async def why(call: Call) -> Reply:
-    return render("task.html", explanation=await explain(call), task=await read_task(call), name=call.path["scheduler"])
+    task, name = await read_task(call), call.path["scheduler"]
+    return render("task.html", explanation=await explain(call), task=task, name=name, signed_in=signed_in(call))
 
 
 async def static(call: Call) -> Reply:
@@ -189,15 +201,28 @@ async def static(call: Call) -> Reply:
 
 
 async def log_in(call: Call) -> Reply:
-    """Keep a token in a cookie, for reading only, on this site only."""
-    call.service.auth.check({b"authorization": b"Bearer " + call.body.token.encode()}, "read", changes=False)
-    secure = "; Secure" if behind_tls(call) else ""
-    cookie = f"{COOKIE}={quote(call.body.token)}; HttpOnly; SameSite=Strict; Path=/; Max-Age={YEAR}{secure}"
-    return Reply(b"{}", b"application/json", headers=((b"set-cookie", cookie.encode()),))
+    """Open a session, for reading only, on this site only; the browser never keeps the token."""
+    auth, dispatchers = call.service.auth, call.service.dispatchers
+    caller = auth.check({b"authorization": b"Bearer " + call.body.token.encode()}, "read", changes=False)
+    secret, session = new_session(caller.token)
+    await dispatchers.ask_store(dispatchers.transact, lambda tx: keep_session(tx, session))
+    auth.sessions[session.hash] = session
+    return with_cookie(call, secret, int(SESSION))
 
 
 async def log_out(call: Call) -> Reply:
-    cookie = f"{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0"
+    """End the browser's session, here and wherever else its cookie may be."""
+    auth, dispatchers = call.service.auth, call.service.dispatchers
+    ended = hash_of(session_in(call.headers))
+    if ended in auth.sessions:
+        await dispatchers.ask_store(dispatchers.transact, lambda tx: tx.end_sessions([ended]))
+        auth.sessions.pop(ended, None)
+    return with_cookie(call, "", 0)
+
+
+def with_cookie(call: Call, value: str, seconds: int) -> Reply:
+    secure = "; Secure" if behind_tls(call) else ""
+    cookie = f"{COOKIE}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={seconds}{secure}"
     return Reply(b"{}", b"application/json", headers=((b"set-cookie", cookie.encode()),))
 
 
@@ -214,6 +239,6 @@ PAGES = (
     Endpoint("GET", "/schedulers/{scheduler}/tasks/{task}", "none", why, "Why this option"),
     Endpoint("GET", "/static/{file}", "none", static, "Style sheets and scripts"),
     Endpoint("GET", "/docs", "none", docs, "The API for people"),
-    Endpoint("POST", "/login", "none", log_in, "Keep a token in a cookie", Login),
-    Endpoint("POST", "/logout", "none", log_out, "Forget it", Nothing),
+    Endpoint("POST", "/login", "none", log_in, "Open a session", Login),
+    Endpoint("POST", "/logout", "none", log_out, "End it", Nothing),
 )

@@ -1,4 +1,4 @@
-// Sends the token; the answer keeps it in a cookie that scripts cannot read.
+// Sends the token once; the answer opens a session, in a cookie that scripts cannot read.
 "use strict";
 
 document.getElementById("login").addEventListener("submit", async (event) => {
