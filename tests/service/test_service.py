@@ -150,7 +150,7 @@ def test_schedulers_are_made_listed_read_and_changed(served: Served) -> None:
 def test_no_answer_and_no_log_line_shows_the_stores_password(
     second_server: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worthwhile.live.stores.postgres.PATIENCE", 0.0)
+    monkeypatch.setattr("worthwhile.live.stores.postgres_connection.PATIENCE", 1.0)
     served = Served(f"{second_server.get_uri()}&password=hunter2")
     try:
         answers = [served.get("/v1/schedulers/nobody").text]

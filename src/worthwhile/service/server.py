@@ -11,8 +11,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from worthwhile.errors import BadParameter, MissingExtra
 from worthwhile.live.stores import open_store
@@ -36,7 +36,13 @@ def serve(
     url: str, host: str, port: int, engine: str, patience: float, access_log: bool, allowed_policies: Sequence[str] = ()
 ) -> None:
     """Answer until SIGTERM or Ctrl-C, then finish what has begun."""
-    allow_only(allowed_policies)
+    with importing_only(allowed_policies):
+        run(url, host, port, engine, patience, access_log, allowed_policies)
+
+
+def run(
+    url: str, host: str, port: int, engine: str, patience: float, access_log: bool, allowed_policies: Sequence[str]
+) -> None:
     require_token(url, host)
     configure_logging(access_log)
     listening = listen(host, port)
@@ -60,7 +66,8 @@ def serve(
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def allow_only(policies: Sequence[str]) -> None:
+@contextmanager
+def importing_only(policies: Sequence[str]) -> Iterator[None]:
     """Let this process import these policies and no others, not even one that a scheduler in the store has."""
     for path in policies:
         if ":" not in path:
@@ -69,6 +76,10 @@ def allow_only(policies: Sequence[str]) -> None:
             )
         registry.find(path)
     registry.IMPORTABLE = frozenset(policies)
+    try:
+        yield
+    finally:
+        registry.IMPORTABLE = None
 
 
 def stop_with_input() -> None:
