@@ -86,7 +86,7 @@ def use(url: str, name: str = "default") -> None:
 def test_a_store_that_nobody_touched_has_no_damage(durable: str, capsys: pytest.CaptureFixture[str]) -> None:
     fill(durable)
     assert main(["check", durable]) == 0
-    assert capsys.readouterr().out == "1 schedulers, 10 tasks and 8 reports read: all as they were written\n"
+    assert capsys.readouterr().out == "1 scheduler, 10 tasks and 8 reports read: all as they were written\n"
     use(durable)
     assert find_damage(durable).damage == []
 
@@ -103,7 +103,7 @@ def test_check_lists_every_damage_by_table_and_row(durable: str, capsys: pytest.
         execute(durable, sql)
     assert main(["check", durable]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "1 schedulers, 9 tasks and 8 reports read: 7 damaged"
+    assert lines[0] == "1 scheduler, 9 tasks and 8 reports read: 7 damaged"
     for start in (
         "  table names, scheduler 1, position 2: it is not what was written",
         "  table tasks, scheduler 1, task 3: it is not what was written",
