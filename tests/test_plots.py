@@ -176,4 +176,6 @@ plot(results, {str(tmp_path / "figure.svg")!r})
 assert [rcParams[name] for name in names] == before
 assert "matplotlib.pyplot" not in sys.modules
 """
-    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, timeout=NET)
+    subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", script], check=True, timeout=NET
+    )
