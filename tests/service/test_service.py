@@ -108,6 +108,27 @@ def test_the_header_idempotency_key_is_the_key(served: Served) -> None:
     assert found[0] == found[1]
 
 
+def test_the_header_idempotency_key_is_what_the_description_says(served: Served) -> None:
+    body = {"kind": "a", "options": [1]}
+    for key in ("", " ", "a b", "a" * 191, "ü".encode(), "\t"):
+        for path, content in ((f"{ONE}/tasks", {**body, "key": "own"}), (f"{ONE}/decide", {"tasks": [body]})):
+            answer = served.post(path, content, headers={"Idempotency-Key": key})
+            assert (answer.status_code, answer.json()["title"]) == (400, "BadRequest"), key
+    assert served.post(f"{ONE}/tasks", body, headers={"Idempotency-Key": "!~" * 95}).status_code == 200
+    paths = served.get("/v1/openapi.json").json()["paths"]
+    named = [
+        (method, path) for path, methods in paths.items() for method, each in methods.items()
+        if any(parameter["name"] == "Idempotency-Key" for parameter in each["parameters"])
+    ]  # fmt: skip
+    one = "/v1/schedulers/{scheduler}"
+    assert named == [("post", f"{one}/tasks"), ("post", f"{one}/decide")]
+
+
+def test_a_query_without_a_value_is_refused_like_a_wrong_one(served: Served) -> None:
+    for query in ("export?format=", "tasks?ids=", "tasks?count=", "series?points="):
+        assert served.get(f"{ONE}/{query}").status_code == 400
+
+
 def test_many_at_once_each_with_its_own_answer(served: Served) -> None:
     tasks = [{"kind": "a", "options": [None]}, {"kind": "a", "options": [2, 2]}, {"kind": "b", "options": ["x"]}]
     first, second, third = served.post(f"{ONE}/decide", {"tasks": tasks}).json()["tasks"]
@@ -342,6 +363,7 @@ def test_large_whole_numbers_are_options_like_others(served: Served) -> None:
 def test_a_wrong_method_is_refused(served: Served) -> None:
     answer = served.ask("DELETE", ONE)
     assert (answer.status_code, answer.json()["status"]) == (405, 405)
+    assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD", "PUT", "PATCH"}
 
 
 def test_pages_of_other_sites_can_change_nothing(served: Served) -> None:

@@ -25,7 +25,7 @@ from worthwhile.service.dispatcher import Dispatchers, InitialSettings
 from worthwhile.service.endpoint import Call, Endpoint, EndpointApp, Reply, Service
 from worthwhile.service.look_up import LookUp
 from worthwhile.service.metrics import Metrics
-from worthwhile.service.middleware import Asgi, Middleware
+from worthwhile.service.middleware import Asgi, Middleware, Receive, Scope, Send
 from worthwhile.service.openapi import description
 from worthwhile.service.problems import HttpError, problem_of
 from worthwhile.service.room import Room
@@ -65,11 +65,31 @@ def create_app(
         yield
         dispatchers.close()
 
-    routes = [Route(each.path, EndpointApp(service, each), methods=[each.method]) for each in endpoints]
+    routes = [Route(path, app, methods=list(app.by_method)) for path, app in by_path(service, endpoints).items()]
     errors: dict[Any, Any] = {HTTPException: not_found, Exception: internal_error}
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers=errors)
     app.router.redirect_slashes = False
     return Middleware(app, metrics)
+
+
+class PathApp:
+    """The endpoints of one path; one route for all of them, so that a refusal can name the methods there are."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.by_method = path, {}  # type: str, dict[str, EndpointApp]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        await self.by_method[method](scope, receive, send)
+
+
+def by_path(service: Service, endpoints: Iterable[Endpoint]) -> dict[str, PathApp]:
+    """All paths, with what is there for every method."""
+    paths: dict[str, PathApp] = {}
+    for endpoint in endpoints:
+        path = paths.setdefault(endpoint.path, PathApp(endpoint.path))
+        path.by_method[endpoint.method] = EndpointApp(service, endpoint)
+    return paths
 
 
 def problem_response(error: Error, headers: Any = None) -> Response:
@@ -79,11 +99,11 @@ def problem_response(error: Error, headers: Any = None) -> Response:
 
 async def not_found(request: Request, error: HTTPException) -> Response:
     """404 and 405, like all other errors."""
-    nothing = f"{request.method} {request.url.path}: there is nothing here; /docs lists what there is"
+    nothing = f"{request.method} {request.scope['path']}: there is nothing here; /docs lists what there is"
     return problem_response(HttpError(nothing, error.status_code), error.headers)
 
 
 async def internal_error(request: Request, error: Exception) -> Response:
     """A fault of ours: the log has it, the client does not."""
-    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    log.error("%s %s failed", request.method, request.scope["path"], exc_info=error)
     return problem_response(HttpError("a fault in the service; its log has more", 500))

@@ -117,6 +117,7 @@ class Endpoint(NamedTuple):
     body: type[msgspec.Struct] | None = None
     query: type[msgspec.Struct] | None = None
     content_types: tuple[str, ...] = ("application/json",)  # of the answer
+    takes_key: bool = False  # in the header Idempotency-Key
 
     @property
     def answer(self) -> Any:
@@ -154,7 +155,9 @@ class EndpointApp:
         body = self.decoded(await self.read(headers, receive)) if self.decoder is not None else None
         query = None
         if self.endpoint.query is not None:
-            query = converted(parse_qsl(scope["query_string"].decode("latin-1")), self.endpoint.query)
+            query = converted(
+                parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True), self.endpoint.query
+            )
         return await self.endpoint.run(Call(self.service, path, query, body, headers, caller))
 
     async def read(self, headers: Headers, receive: Receive) -> bytes:

@@ -23,6 +23,7 @@ REFUSALS = {
     "422": "a value that cannot be used",
     "503": "busy, or the store is away; repeat it after Retry-After seconds",
 }
+HEADER_KEY = "[!-~]{1,190}"  # ten fewer than a key may have: of many, each gets a number behind it
 ABOUT = "Decide for real tasks, report what came of them, and learn to earn the most reward per cost."
 
 
@@ -65,11 +66,12 @@ def operation(endpoint: Endpoint, schema: Any, components: dict[str, Any]) -> di
     if endpoint.body is not None:
         body = {"application/json": {"schema": schema(endpoint.body)}}
         described["requestBody"] = {"required": True, "content": body}
+    if endpoint.takes_key:
         described["parameters"].append(
             {
                 "name": "Idempotency-Key", "in": "header", "required": False,
-                "description": "repeats are safe: for decisions it is the key, everything else counts once anyway",
-                "schema": {"type": "string", "minLength": 1, "maxLength": 190, "pattern": "^[!-~]+$"},
+                "description": "the key of a decision that has none of its own: the same key gives the same task",
+                "schema": {"type": "string", "pattern": f"^{HEADER_KEY}$"},
             }
         )  # fmt: skip
     if endpoint.query is not None:

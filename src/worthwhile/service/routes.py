@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 
 from worthwhile import __version__
-from worthwhile.errors import BadTask, Error, Overloaded, StoreError, UnknownTask
+from worthwhile.errors import BadRequest, BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.group_commit import Request
@@ -26,6 +27,7 @@ from worthwhile.policies.registry import check_importable
 from worthwhile.service import schemas
 from worthwhile.service.dispatcher import Dispatcher, InitialSettings
 from worthwhile.service.endpoint import Call, Endpoint, Reply
+from worthwhile.service.openapi import HEADER_KEY
 from worthwhile.service.problems import problem_of, status_of
 
 ALL = "/v1/schedulers"
@@ -41,7 +43,11 @@ ENOUGH = 1 << 17  # bytes for a portion
 def header_key(call: Call) -> str | None:
     """The header Idempotency-Key stands for the field `key`."""
     key = call.headers.get(b"idempotency-key")
-    return None if key is None else check_text("key", key.decode("latin-1"))
+    if key is None:
+        return None
+    if not re.fullmatch(HEADER_KEY.encode(), key):
+        raise BadRequest("header Idempotency-Key: from 1 to 190 letters, digits and signs of ASCII, without spaces")
+    return key.decode("ascii")
 
 
 async def list_schedulers(call: Call) -> schemas.SchedulerNames:
@@ -129,7 +135,8 @@ async def announce(call: Call) -> schemas.SchedulerFacts:
 
 async def decide(call: Call) -> schemas.Decided:
     scheduler, body = (await call.dispatcher()).scheduler, call.body
-    task = await call.do(Deciding(scheduler, body.kind, body.options, body.key or header_key(call), body.lease))
+    common_key = header_key(call)
+    task = await call.do(Deciding(scheduler, body.kind, body.options, body.key or common_key, body.lease))
     return schemas.Decided(task.id, task.kind, task.option, task.state)
 
 
@@ -333,8 +340,8 @@ ENDPOINTS = (
     Endpoint("PUT", ONE, "admin", create_scheduler, "Make a scheduler", schemas.Create),
     Endpoint("GET", ONE, "read", read_scheduler, "A scheduler's settings"),
     Endpoint("PATCH", ONE, "admin", change_scheduler, "Change settings", schemas.Change),
-    Endpoint("POST", ONE + "/tasks", "decide", decide, "Decide", schemas.Decide),
-    Endpoint("POST", ONE + "/decide", "decide", decide_many, "Decide many", schemas.DecideMany),
+    Endpoint("POST", ONE + "/tasks", "decide", decide, "Decide", schemas.Decide, takes_key=True),
+    Endpoint("POST", ONE + "/decide", "decide", decide_many, "Decide many", schemas.DecideMany, takes_key=True),
     Endpoint("GET", ONE + "/tasks", "read", latest, "The latest tasks", query=schemas.Latest),
     Endpoint("GET", TASK, "read", read_task, "A task"),
     Endpoint("GET", TASK + "/explanation", "read", explain, "Why this option?"),
