@@ -141,7 +141,7 @@ def test_history_goes_over_in_portions_and_comes_back_as_a_stream(service: Servi
         assert client.load(path) == 3000
         assert client.load(path) == 0
         assert scheduler.load(path) == 3000
-        assert list(client.lines(2990)) == list(scheduler._transactor.lines(2990))
+        assert list(client._lines(2990)) == list(scheduler._transactor.lines(2990))
         for one, name in ((client, "there"), (scheduler, "here")):
             assert one.export(tmp_path / f"{name}.jsonl") == 3000
         assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
@@ -224,7 +224,7 @@ def test_what_is_wrong_is_said_in_the_librarys_words(service: ServiceProcess, mo
 
     monkeypatch.setattr("worthwhile.service.client.Backoff.wait", never)
     with Client(service.url, name="nobody") as client:
-        for call in (client.summary, lambda: client.decide("a", [1]), lambda: list(client.lines())):
+        for call in (client.summary, lambda: client.decide("a", [1]), lambda: list(client._lines())):
             with pytest.raises(UnknownScheduler, match="no scheduler 'nobody'"):
                 call()
     with pytest.raises(BadParameter, match="kind-greedy"):

@@ -116,7 +116,7 @@ def test_a_slow_reader_gets_everything(store: str) -> None:
         assert max(sizes) <= 256 << 10
         assert received.count(b'"number":') == ROWS
         with Client(service.url) as client:
-            assert sum(map(len, client.lines())) == ROWS
+            assert sum(map(len, client._lines())) == ROWS
 
 
 def test_large_requests_that_never_end_leave_the_memory_to_others(store: str) -> None:

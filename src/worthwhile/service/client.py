@@ -92,12 +92,12 @@ class Client:
         settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed}
         if any(value is not None for value in settings.values()):
             try:
-                self.send("PUT", "", settings)
+                self._send("PUT", "", settings)
             except BaseException:
                 self.close()
                 raise
 
-    def send(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> bytes:
+    def _send(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> bytes:
         """One request, again and again until there is an answer or patience ends."""
         backoff = Backoff(self.patience)
         content = None if body is None else msgspec.json.encode(body, enc_hook=from_numpy)
@@ -107,12 +107,12 @@ class Client:
                 response = self.http.request(method, self.base + path, content=content, headers=headers, params=query)
                 if response.is_success:
                     return response.content
-                error = self.error_in(response)
+                error = self._error_in(response)
             except httpx.TransportError as cause:
-                error = self.no_answer(cause)
+                error = self._no_answer(cause)
             backoff.wait(error)
 
-    def error_in(self, response: httpx.Response) -> Error:
+    def _error_in(self, response: httpx.Response) -> Error:
         """The service's problem as the error it was there; raised at once if another try would end the same way."""
         worth_another_try = response.status_code in WORTH_ANOTHER_TRY
         try:
@@ -124,12 +124,12 @@ class Client:
             raise error
         return error
 
-    def no_answer(self, cause: httpx.TransportError) -> Error:
+    def _no_answer(self, cause: httpx.TransportError) -> Error:
         return ServiceError(f"{self.http.base_url}: no answer ({cause or type(cause).__name__})")
 
-    def ask(self, answer: type[Answer], method: str, path: str, body: Any = None, **query: Any) -> Answer:
+    def _ask(self, answer: type[Answer], method: str, path: str, body: Any = None, **query: Any) -> Answer:
         """The answer, of the type that it has in this library."""
-        content = self.send(method, path, body, query or None)
+        content = self._send(method, path, body, query or None)
         try:
             return msgspec.json.decode(content, type=answer)
         except msgspec.DecodeError as error:
@@ -140,13 +140,13 @@ class Client:
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
         body = new_task(kind, options, key, self.lease if lease is None else lease)
-        task = self.ask(Decided, "POST", "/tasks", body)
+        task = self._ask(Decided, "POST", "/tasks", body)
         return Task(self, task.task, task.kind, task.option, task.state)
 
     def decide_many(self, tasks: Sequence[tuple[str, Sequence[Option]]]) -> list[Task]:
         """Choose for several (kind, options) in one request; all, or an error."""
         bodies = [new_task(kind, options, None, self.lease) for kind, options in tasks]
-        decided = self.ask(DecidedMany, "POST", "/decide", {"tasks": bodies}).tasks
+        decided = self._ask(DecidedMany, "POST", "/decide", {"tasks": bodies}).tasks
         for task in decided:
             if isinstance(task.problem, Problem):
                 raise error_of(task.problem)
@@ -158,67 +158,67 @@ class Client:
 
     def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None:
         """What came of a task. The same report again changes nothing; another one is refused."""
-        self.send("POST", f"{task_path(id)}/report", {"reward": reward, "cost": cost})
+        self._send("POST", f"{task_path(id)}/report", {"reward": reward, "cost": cost})
 
     def report_many(self, reports: Sequence[tuple[str | int, float, float]]) -> None:
         """Several (id, reward, cost) in one request; those that can be are taken, the first problem is raised."""
         bodies = [{"task": str(id), "reward": reward, "cost": cost} for id, reward, cost in reports]
-        refused = self.ask(ReportedMany, "POST", "/reports", {"reports": bodies}).refused
+        refused = self._ask(ReportedMany, "POST", "/reports", {"reports": bodies}).refused
         if refused:
             raise error_of(refused[0].problem)
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
         body = {"option": plain(option), "reward": reward, "cost": cost}
-        self.send("POST", f"{task_path(id)}/observations", body)
+        self._send("POST", f"{task_path(id)}/observations", body)
 
     def cancel(self, id: str | int) -> None:
         """The task will not report; it no longer counts as running."""
-        self.send("POST", f"{task_path(id)}/cancel", {})
+        self._send("POST", f"{task_path(id)}/cancel", {})
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""
-        self.send("POST", "/announce", {"kinds": list(kinds), "options": list(map(plain, options))})
+        self._send("POST", "/announce", {"kinds": list(kinds), "options": list(map(plain, options))})
 
     def retire(self, option: Option, kind: str | None = None) -> None:
         """Never choose this option again, for one kind or for all."""
-        self.send("POST", "/retire", {"option": plain(option), "kind": kind})
+        self._send("POST", "/retire", {"option": plain(option), "kind": kind})
 
     def restore(self, option: Option, kind: str | None = None) -> None:
         """Undo `retire`."""
-        self.send("POST", "/restore", {"option": plain(option), "kind": kind})
+        self._send("POST", "/restore", {"option": plain(option), "kind": kind})
 
     def change(self, policy: str | Policy | None = None, overhead: float | None = None) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task."""
-        self.send("PATCH", "", {"policy": policy_name(policy), "overhead": overhead})
+        self._send("PATCH", "", {"policy": policy_name(policy), "overhead": overhead})
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at."""
-        return self.ask(Summary, "GET", "/summary")
+        return self._ask(Summary, "GET", "/summary")
 
     def explain(self, task: Task | str | int) -> Explanation:
         """Why that option: everything as it was when the decision was made."""
-        return self.ask(Explanation, "GET", f"{task_path(task.id if isinstance(task, Task) else task)}/explanation")
+        return self._ask(Explanation, "GET", f"{task_path(task.id if isinstance(task, Task) else task)}/explanation")
 
     def tasks(self, ids: Sequence[str | int]) -> list[TaskLine]:
         """Tasks by id."""
         numbers = [str(task_number(id)) for id in ids]
         portions = [",".join(numbers[start : start + MOST_IDS]) for start in range(0, len(numbers), MOST_IDS)]
-        return [line for ids in portions for line in self.ask(list[TaskLine], "GET", "/tasks", ids=ids)]
+        return [line for ids in portions for line in self._ask(list[TaskLine], "GET", "/tasks", ids=ids)]
 
     def latest(self, count: int = 20) -> list[TaskLine]:
         """The latest tasks, newest first."""
-        return self.ask(list[TaskLine], "GET", "/tasks", count=count)
+        return self._ask(list[TaskLine], "GET", "/tasks", count=count)
 
     def rebuild(self) -> bool:
         """Have the whole log folded again: whether that gives what the service knows, to the bit."""
-        return self.ask(Rebuilt, "POST", "/rebuild", {}).same
+        return self._ask(Rebuilt, "POST", "/rebuild", {}).same
 
     def export(self, path: str | Path) -> int:
         """Write the log as a table (.parquet, .csv, .jsonl) that `replay` can read; how many rows it has."""
-        return write_table(table_at(path), self.lines())
+        return write_table(table_at(path), self._lines())
 
-    def lines(self, after: int = 0) -> Iterator[list[Line]]:
+    def _lines(self, after: int = 0) -> Iterator[list[Line]]:
         """The log in portions, entries that were set aside left out; after an interruption it goes on where it was."""
         backoff = Backoff(self.patience)
         while True:
@@ -230,9 +230,9 @@ class Client:
                             after, backoff = lines[-1]["number"], Backoff(self.patience)
                         return
                     response.read()
-                    error = self.error_in(response)
+                    error = self._error_in(response)
             except httpx.TransportError as cause:
-                error = self.no_answer(cause)
+                error = self._no_answer(cause)
             backoff.wait(error)
 
     def load(self, path: str | Path) -> int:
@@ -241,7 +241,7 @@ class Client:
         Options that read as JSON (5, true, null) are taken as such. The same file again adds nothing.
         """
         requests = portions(read_history(Path(path)))
-        return sum(self.ask(Taken, "POST", "/history", {"rows": rows}).taken for rows in requests)
+        return sum(self._ask(Taken, "POST", "/history", {"rows": rows}).taken for rows in requests)
 
     def close(self) -> None:
         """Close the connections."""
