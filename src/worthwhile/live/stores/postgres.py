@@ -31,6 +31,8 @@ BEGIN = "begin isolation level read committed"
 BEGIN_READING = "begin isolation level repeatable read read only"  # one moment, without a lock
 IS_READ_ONLY = """select current_setting('transaction_read_only') = 'on'
   or not coalesce(has_table_privilege(to_regclass('schedulers'), 'update'), true)"""
+# Not by to_regclass, which remembers that a table was not there, also while another process creates it.
+HAS_TABLES = "select 1 from pg_class where relname = 'worthwhile' and pg_table_is_visible(oid)"
 READ_ONLY = "it can only be read here; nothing was stored: use the primary server, or a role that may write"
 
 
@@ -76,7 +78,7 @@ class PostgresStore(SqlTransaction, Forkable):
 
     def version(self) -> int | None:
         """The schema version; None if there are no tables of ours."""
-        if self.query("select to_regclass('worthwhile')")[0][0] is None:
+        if not self.query(HAS_TABLES):
             return None
         return version_in(self.query("select version from worthwhile"))
 
