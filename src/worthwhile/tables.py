@@ -35,10 +35,13 @@ class Table(NamedTuple):
 
 
 def read_table(path: str | Path) -> Table:
-    """A table from a .parquet, .csv or .jsonl file."""
+    """A table from a .parquet, .csv or .jsonl file; what `export` wrote has the overhead in a column of its own."""
     path = Path(path)
     columns, first_row = read_columns(path)
-    return as_table(path.stem, columns, str(path), first_row)
+    table = as_table(path.stem, columns, str(path), first_row)
+    if "overhead" not in columns:
+        return table
+    return table._replace(cost=table.cost + numbers(columns["overhead"], f"{path}, column overhead", first_row))
 
 
 def read_columns(path: Path) -> tuple[dict[str, Any], int]:

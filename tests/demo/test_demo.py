@@ -107,7 +107,7 @@ def test_a_second_run_waits_for_the_first_and_goes_on_when_that_is_killed(tmp_pa
     first.communicate()
     text, _ = second.communicate(timeout=NET)
     assert second.returncode == 0
-    counts = re.search(r"^(\d+) tasks done, 0 of them failed, (\d+) were done before", text, re.M)
+    counts = re.search(r"^(\d+) tasks? done, 0 of them failed, (\d+) were done before", text, re.M)
     assert counts is not None
     assert int(counts[1]) + int(counts[2]) == 40
 
@@ -139,7 +139,7 @@ def test_without_a_dashboard_the_tasks_run_all_the_same(tmp_path: Path) -> None:
     text, _ = process.communicate(timeout=NET)
     assert process.returncode == 0
     assert re.match(r"no dashboard: .*pip install 'worthwhile\[service\]'", text)
-    assert "1 tasks done, 0 of them failed, 2 were done before" in text
+    assert "1 task done, 0 of them failed, 2 were done before" in text
 
 
 def test_another_port_is_taken_if_the_usual_one_is_in_use() -> None:

@@ -12,6 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from worthwhile import Scheduler
 from worthwhile.errors import BadTable
 from worthwhile.optimum import solve
 from worthwhile.simulation.environments import replay
@@ -119,6 +120,17 @@ def test_csv_and_parquet_are_the_same_table(tmp_path: Path) -> None:
     for field in Table._fields:
         mine, its = getattr(one, field), getattr(other, field)
         assert np.array_equal(mine, its) if isinstance(mine, np.ndarray) else mine == its, field
+
+
+def test_the_overhead_that_an_export_has_is_part_of_the_cost(tmp_path: Path) -> None:
+    file = tmp_path / "tasks.csv"
+    with Scheduler(overhead=5.0) as scheduler:
+        for _ in range(4):
+            task = scheduler.decide("x", ["small", "big"])
+            task.report(*{"small": (1.0, 1.0), "big": (3.0, 4.0)}[task.option])
+        scheduler.export(file)
+    table = read_table(file)
+    assert {*table.cost} == {6.0, 9.0}
 
 
 def test_a_file_is_replayed_by_the_simulator(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from worthwhile.execution.metering import METERS
 from worthwhile.execution.worker import Finished, Worked, work
 from worthwhile.formatting import digits, shown
 from worthwhile.live.scheduler import Scheduler
+from worthwhile.live.summary import counted
 
 MOST_CAUSES = 10  # of failures are shown
 SHAPE = 'a task is a JSON object like {"kind": …, "options": […], "payload": …, "key": …}'
@@ -204,9 +205,8 @@ def shortened(text: str) -> str:
 
 def done_text(done: Worked) -> str:
     """The answer to `worthwhile work`."""
-    counts = f"{done.reported:,} tasks done, {done.failed:,} of them failed"
-    if done.elsewhere:
-        counts = f"{done.reported:,} tasks done here, {done.failed:,} of them failed, {done.elsewhere:,} done elsewhere"
+    here, elsewhere = (" here", f", {done.elsewhere:,} done elsewhere") if done.elsewhere else ("", "")
+    counts = f"{counted(done.reported, 'task')} done{here}, {done.failed:,} of them failed{elsewhere}"
     counts += f", {done.skipped:,} were done before"
     if done.dropped:
         counts += f", {done.dropped:,} were begun here and counted elsewhere"

@@ -14,7 +14,7 @@ MOST_KINDS = 40  # that are printed
 MOST_SET_ASIDE = 10
 COLUMNS = ("kind", "option", "reports", "share", "reward", "cost", "reward − θ·cost", "running", "observed", "verdict")
 LEFT = ("kind", "option", "verdict")
-RULES = ("simpler rules with the same tasks, estimated", "reward / cost", "we earn")
+RULES = ("simpler rules, had they known all this from the start", "reward / cost", "we earn")
 
 
 @dataclass(frozen=True)
