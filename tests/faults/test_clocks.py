@@ -61,6 +61,18 @@ def test_a_process_that_starts_after_the_clock_was_put_back_notices_it(durable: 
         assert scheduler.rebuild()
 
 
+def test_a_lease_is_renewed_once_however_often_the_clock_is_noticed(durable: str) -> None:
+    with Scheduler(durable, lease=100.0) as scheduler:
+        clock = Clock(scheduler)
+        clock.ahead = 3600.0
+        scheduler.decide("x", OPTIONS)
+        clock.ahead = 0.0
+        assert scheduler.summary().running == 1
+        for _ in range(2):
+            with Scheduler(durable) as another:
+                assert (another.summary().running, another.summary().expired) == (1, 0)
+
+
 def test_a_clock_that_was_set_ahead_ends_leases_and_late_reports_count(address: str) -> None:
     with Scheduler(address, lease=3600.0) as scheduler:
         clock, task = Clock(scheduler), scheduler.decide("x", OPTIONS)

@@ -446,3 +446,12 @@ def test_a_log_that_lost_its_end_still_opens(sqlite: str) -> None:
         assert "entries 4 to 5000 are missing from the log" in scheduler.summary().set_aside[0].why
         scheduler.decide("x", OPTIONS).report(1.0, 1.0)
         assert scheduler.summary().reports == 4
+
+
+@pytest.mark.parametrize("kind", [5, float("nan"), True, [1], b"x", "", "\0", "\ud800", "x" * 201])
+def test_a_kind_that_cannot_be_is_neither_retired_nor_restored(durable: str, kind: Any) -> None:
+    with Scheduler(durable) as scheduler:
+        for call in (scheduler.retire, scheduler.restore):
+            with pytest.raises(BadTask, match="kind"):
+                call("short", kind)
+        assert scheduler.decide("a", OPTIONS).option in OPTIONS

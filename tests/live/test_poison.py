@@ -195,3 +195,28 @@ def test_a_request_that_calls_the_scheduler_is_told_off_alone() -> None:
         requests = [Deciding(scheduler, "x", [1]), Request(lambda _: scheduler.latest()), Deciding(scheduler, "x", [1])]
         scheduler._transactor.ask_all(requests)
         assert [type(request.error) for request in requests] == [type(None), StoreError, type(None)]
+
+
+class Leaving(float):
+    """A number that ends whoever looks at it."""
+
+    def __float__(self) -> float:
+        raise SystemExit
+
+
+def test_an_observation_is_looked_at_by_its_own_thread(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        task = scheduler.decide("x", [1, 2])
+        other, good = 3 - task.option, []
+
+        def work(number: int) -> None:
+            for _ in range(30):
+                if number == 0:
+                    with pytest.raises(SystemExit):
+                        scheduler.observe(task.id, other, Leaving(1.0), 1.0)
+                else:
+                    scheduler.decide("y", [1, 2]).report(1.0, 1.0)
+                    good.append(number)
+
+        in_threads(work)
+        assert len(good) == 30 * (THREADS - 1)

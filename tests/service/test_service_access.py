@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from test_service import Served, bearer, logged_in
 
+from tampering import execute
 from waiting import wait_until
 from worthwhile.cli.main import main
+from worthwhile.live.checking import find_damage
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import Transaction
 from worthwhile.service import tokens
@@ -227,3 +229,24 @@ def test_tokens_and_the_audit_log_at_the_command_line(sqlite: str, capsys: pytes
     for wrong in ("30", "d", "1.5h", "0d", "", "30 d", "²d"):
         assert main(["token", "create", sqlite, "x", "--scope", "read", f"--expires={wrong}"]) == 2
         assert "as in 90m, 12h, 30d or 8w" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update tokens set hash = 'é' where name = 'mine'",
+        "update tokens set schedulers = '{' where name = 'mine'",
+        "update tokens set schedulers = '5' where name = 'mine'",
+        "delete from sessions",
+    ],
+)
+def test_a_damaged_token_is_of_no_use_and_harms_nobody(served: Served, make: Make, durable: str, damage: str) -> None:
+    mine, others = make("mine", ["decide"]), make("others", ["decide"])
+    execute(durable, damage)
+    notice(served)
+    path = "/v1/schedulers/mine/tasks"
+    assert served.post(path, TASK, headers=bearer(others)).status_code == 200
+    assert served.post(path, TASK).status_code == 401
+    if "tokens" in damage:
+        assert served.post(path, TASK, headers=bearer(mine)).status_code == 401
+        assert [found.table for found in find_damage(durable).damage] == ["tokens"]

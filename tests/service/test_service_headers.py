@@ -73,3 +73,15 @@ def test_a_length_of_thousands_of_digits_is_refused(guarded: Guarded) -> None:
 
 def test_hundreds_of_headers_are_refused(guarded: Guarded) -> None:
     assert guarded.status([HOST, JSON, guarded.token, LENGTH, *[(b"X", b"y")] * 500]) == 400
+
+
+@pytest.mark.parametrize("protocol", [b"x", b"websocket", b"h2c"])
+def test_a_body_after_an_upgrade_is_no_second_request(guarded: Guarded, protocol: bytes) -> None:
+    upgrade = [(b"Connection", b"Upgrade"), (b"Upgrade", protocol)]
+    assert guarded.status([HOST, JSON, guarded.token, LENGTH, *upgrade]) == 400
+    assert guarded.status([HOST, JSON, guarded.token, CHUNKED, *upgrade], chunked(BODY, [])) == 400
+
+
+def test_no_transfer_encoding_but_chunked_is_taken(guarded: Guarded) -> None:
+    packed = (b"Transfer-Encoding", b"gzip, chunked")
+    assert guarded.status([HOST, JSON, guarded.token, packed], chunked(BODY, [])) == 400

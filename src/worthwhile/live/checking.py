@@ -10,8 +10,8 @@ from worthwhile.errors import BadParameter, Error, StoreError
 from worthwhile.live.fold import fault
 from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.stores import open_store, sql
-from worthwhile.live.stores.base import Header, NameRow, Store, TaskRow, TokenRow
-from worthwhile.live.stores.checksums import is_text, task_fault
+from worthwhile.live.stores.base import Header, NameRow, SessionRow, Store, TaskRow, TokenRow
+from worthwhile.live.stores.checksums import session_fault, task_fault, token_fault
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import counted
 
@@ -100,8 +100,12 @@ class Reader:
         for table in OF_A_SCHEDULER:
             for (id,) in self.query(READ_ORPHANS.format(table=table)):
                 self.found.add(table, f"scheduler {id!r}", "there is no such scheduler")
-        for row in self.query(sql.READ_TOKENS):
-            self.read_token(TokenRow._make(row))
+        for token in map(TokenRow._make, self.query(sql.READ_TOKENS)):
+            if why := token_fault(token):
+                self.found.add("tokens", f"token {token.name!r}", f"{why}; it is of no use")
+        for session in map(SessionRow._make, self.query(sql.READ_SESSIONS)):
+            if why := session_fault(session):
+                self.found.add("sessions", f"of token {session.token!r}", f"{why}; it has ended")
         if "sqlite" in type(self.store).__module__:
             for (line,) in self.query("pragma integrity_check"):
                 if line != "ok":
@@ -193,9 +197,3 @@ class Reader:
             why = fault(sql.log_row(header.id, tuple(row)), *known)
             if why:
                 self.found.add("reports", f"scheduler {header.id}, number {row[0]}", f"{why}; it is not learned from")
-
-    def read_token(self, token: TokenRow) -> None:
-        texts = all(map(is_text, (token.hash, token.name, token.scopes))) and is_text(token.schedulers or "")
-        times = all(type(time) is float for time in (token.created, token.revoked or 0.0, token.expires or 0.0))
-        if not texts or not times:
-            self.found.add("tokens", f"token {token.name!r}", "a text or a time of it is something else")

@@ -10,7 +10,16 @@ from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
 from worthwhile.live.stores.base import TaskRow
 from worthwhile.live.task import Feedback, Task
-from worthwhile.live.validation import Option, both, check_text, not_negative, plain_options, task_number
+from worthwhile.live.validation import (
+    Option,
+    both,
+    check_text,
+    feedback,
+    not_negative,
+    plain_option,
+    plain_options,
+    task_number,
+)
 
 
 class Decider(Feedback, Protocol):
@@ -67,8 +76,8 @@ def outcome(id: str, reward: float, cost: float, observed: Mapping[Any, tuple[fl
 
 def observing(id: str | int, option: Option, reward: float, cost: float) -> Request:
     """Says what another option would have brought."""
-    number = task_number(id)
-    return Request(methodcaller("observe", number, option, reward, cost), number)
+    number, values = task_number(id), (feedback("reward", reward), feedback("cost", cost))
+    return Request(methodcaller("observe", number, plain_option(option), *values), number)
 
 
 def cancelling(id: str | int) -> Request:

@@ -87,13 +87,13 @@ class Scheduler:
 
     def retire(self, option: Option, kind: str | None = None) -> None:
         """Never choose this option again, for one kind or for all."""
-        text = option_text(option)
-        self._transactor.do(lambda batch: batch.retire(kind, text))
+        text, where = option_text(option), None if kind is None else check_text("kind", kind)
+        self._transactor.do(lambda batch: batch.retire(where, text))
 
     def restore(self, option: Option, kind: str | None = None) -> None:
         """Undo `retire`."""
-        text = option_text(option)
-        self._transactor.do(lambda batch: batch.restore(kind, text))
+        text, where = option_text(option), None if kind is None else check_text("kind", kind)
+        self._transactor.do(lambda batch: batch.restore(where, text))
 
     def change(self, policy: str | Policy | None = None, overhead: float | None = None) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task."""

@@ -49,7 +49,16 @@ class LimitedConnection(HttpToolsProtocol):
         self.in_trailer = True
         if len(self.headers) > MOST_FIELDS:
             raise ValueError(f"more than {MOST_FIELDS} headers")  # which the parser turns into a 400
+        self.refuse_two_meanings()
         super().on_headers_complete()
+
+    def refuse_two_meanings(self) -> None:
+        """After an Upgrade the parser stops, and would take a body for the next request."""
+        fields = dict(self.headers)
+        if fields.get(b"transfer-encoding", b"chunked").lower() != b"chunked":
+            raise ValueError("a transfer encoding other than chunked")
+        if b"upgrade" in fields and (b"content-length" in fields or b"transfer-encoding" in fields):
+            raise ValueError("an upgrade with a body")
 
     def on_body(self, body: bytes) -> None:
         self.outside_body -= len(body)

@@ -5,6 +5,7 @@ Rows of earlier versions have none, and are not checked.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from marshal import dumps
@@ -12,7 +13,7 @@ from math import isfinite
 from typing import Any
 from zlib import crc32
 
-from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.stores.base import SessionRow, TaskRow, TokenRow
 
 FORMAT = 2  # of marshal: plain values, no references; the same in every Python 3, as tests with fixed numbers see to
 PRICE, FIELDS = TaskRow._fields.index("price"), len(TaskRow._fields)
@@ -79,3 +80,30 @@ def is_text(value: Any) -> bool:
         return type(value) is str and bool(value.encode() or True)
     except UnicodeEncodeError:
         return False
+
+
+def token_fault(row: TokenRow) -> str:
+    """Why a token cannot be used; empty if it can."""
+    texts = (row.hash, row.name, row.scopes, "" if row.schedulers is None else row.schedulers)
+    times = (row.created, 0.0 if row.revoked is None else row.revoked, 0.0 if row.expires is None else row.expires)
+    if not all(map(is_text, texts)) or not row.hash.isascii() or not all(map(is_time, times)):
+        return "a text or a time of it is something else"
+    return "" if row.schedulers is None or is_list_of_texts(row.schedulers) else f"schedulers = {row.schedulers!r}"
+
+
+def session_fault(row: SessionRow) -> str:
+    """Why a session cannot be used; empty if it can."""
+    sound = is_text(row.hash) and is_text(row.token) and is_time(row.created) and is_time(row.expires)
+    return "" if sound else "a text or a time of it is something else"
+
+
+def is_time(value: Any) -> bool:
+    return type(value) is float and isfinite(value)
+
+
+def is_list_of_texts(text: str) -> bool:
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return type(names) is list and all(type(name) is str for name in names)

@@ -124,7 +124,7 @@ class MemoryStore(Forkable):
 
     def renew(self, id: int, now: float) -> None:
         kept = self.by_id[id]
-        late = [row for rows in kept.running.values() for row in rows.values() if row.decided > now]
+        late = [row for rows in kept.running.values() for row in rows.values() if now < row.decided < row.lease_end]
         self.undo.append((put_running, kept, late))
         put_running(kept, [row._replace(lease_end=now + (row.lease_end - row.decided)) for row in late])
 

@@ -18,7 +18,14 @@ from worthwhile.live.stores.base import (
     TaskRow,
     TokenRow,
 )
-from worthwhile.live.stores.checksums import DOES_NOT_FIT, checksum, task_checksum, task_fault
+from worthwhile.live.stores.checksums import (
+    DOES_NOT_FIT,
+    checksum,
+    session_fault,
+    task_checksum,
+    task_fault,
+    token_fault,
+)
 from worthwhile.live.stores.schema import VERSION, Damaged, too_new, version_in
 
 AT_ONCE = 500  # values in one list: databases limit how many a statement has, a batch may name more
@@ -60,7 +67,8 @@ COUNT_EXPIRED = """select kind, option, count(*) from tasks
 SELECT_TASKS = f"select {columns(TaskRow)}, checksum from tasks where scheduler = ?"
 READ_TASKS = f"{SELECT_TASKS} and task in ({{list}})"
 READ_TASKS_BY_KEY = f"{SELECT_TASKS} and key in ({{list}})"
-READ_DECIDED_LATER = f"{SELECT_TASKS} and decided > ? and report is null and cancelled = 0"
+# Once a lease has been renewed by the right clock, it ends before it began by the wrong one.
+READ_DECIDED_LATER = f"{SELECT_TASKS} and decided > ? and lease_end > decided and report is null and cancelled = 0"
 READ_LATEST_TASKS = f"{SELECT_TASKS} order by task desc limit ?"
 ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values ({marks(25)})"
 # Option and overhead change only when history tells of a task first by an observation, then by its own report.
@@ -222,7 +230,7 @@ class SqlTransaction(ABC):
         self.write(ADD_SNAPSHOT, [(id, *snapshot._replace(parts=count))])  # type: ignore[arg-type]
 
     def tokens(self) -> list[TokenRow]:
-        return [TokenRow._make(row) for row in self.query(READ_TOKENS)]
+        return [token_row(TokenRow._make(row)) for row in self.query(READ_TOKENS)]
 
     def add_token(self, token: TokenRow) -> None:
         self.write(ADD_TOKEN, [token])
@@ -231,7 +239,7 @@ class SqlTransaction(ABC):
         self.write(REVOKE_TOKEN, [(now, name)])
 
     def sessions(self) -> list[SessionRow]:
-        return [SessionRow._make(row) for row in self.query(READ_SESSIONS)]
+        return [row for row in map(SessionRow._make, self.query(READ_SESSIONS)) if not session_fault(row)]
 
     def add_session(self, session: SessionRow) -> None:
         self.write(ADD_SESSION, [session])
@@ -275,6 +283,11 @@ def name_row(id: int, row: tuple[Any, ...]) -> NameRow:
     if kept is not None and kept != checksum(id, *fields):
         raise Damaged("names", f"scheduler {id}, position {fields[0]!r}", DOES_NOT_FIT)
     return NameRow._make(fields)
+
+
+def token_row(row: TokenRow) -> TokenRow:
+    """A token, or in place of a damaged one, what fits no token; without any, a service would be open to all."""
+    return TokenRow("", "damaged", "", 0.0, 0.0) if token_fault(row) else row
 
 
 def task_row(id: int, row: tuple[Any, ...]) -> TaskRow:
