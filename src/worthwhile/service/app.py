@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -78,9 +78,9 @@ class PathApp:
     def __init__(self, path: str) -> None:
         self.path, self.by_method = path, {}  # type: str, dict[str, EndpointApp]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        await self.by_method[method](scope, receive, send)
+        return self.by_method[method](scope, receive, send)
 
 
 def by_path(service: Service, endpoints: Iterable[Endpoint]) -> dict[str, PathApp]:

@@ -110,7 +110,7 @@ def bearer_in(headers: Headers) -> str:
 
 def session_in(headers: Headers) -> str:
     """The session of a request that has no token."""
-    if bearer_in(headers):
+    if b"cookie" not in headers or bearer_in(headers):
         return ""
     cookie = re.search(rf"(?:^|;\s*){COOKIE}=([\w-]+)", headers.get(b"cookie", b"").decode("latin-1"))
     return cookie[1] if cookie else ""

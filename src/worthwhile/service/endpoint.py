@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -53,12 +52,12 @@ class Service(NamedTuple):
 
     async def admit(self, headers: Headers, scope: str, changes: bool, scheduler: str | None = None) -> Caller:
         """Let a request pass, or say why not."""
-        auth, session = self.auth, session_in(headers)
+        auth = self.auth
         if time.monotonic() > auth.fresh_until:
             auth.wait()  # meanwhile others go on with what is known
             await self.refresh()
-        elif session and not auth.knows(session):  # opened a moment ago, at another service on this store?
-            await self.refresh()
+        elif b"cookie" in headers and (session := session_in(headers)) and not auth.knows(session):
+            await self.refresh()  # perhaps it was opened a moment ago, at another service on this store
         return auth.check(headers, scope, changes, scheduler)
 
     async def refresh(self) -> None:
@@ -139,8 +138,10 @@ class EndpointApp:
         try:
             reply = as_reply(await self.answer(scope, receive))
             try:
-                size = len(reply.content) if isinstance(reply.content, bytes) else 0
-                with self.service.answers.take(size) if size > PIECE else nullcontext():
+                if isinstance(reply.content, bytes) and len(reply.content) > PIECE:
+                    with self.service.answers.take(len(reply.content)):
+                        await respond(send, scope, reply)
+                else:
                     await respond(send, scope, reply)
             finally:
                 reply.finish()
@@ -165,24 +166,26 @@ class EndpointApp:
         announced = headers.get(b"content-length", b"0")
         if not announced.isdigit() or len(announced) > MOST_DIGITS or int(announced) > self.largest:
             raise TooLarge(self.largest)
-        body, more = await self.collected(b"", PIECE, receive)
-        if more:
-            with self.service.bodies.take():
-                body, more = await self.collected(body, self.largest, receive)
+        body, more = portion_of(await receive())
+        if more:  # small ones come in one portion, most of the time
+            body = await self.read_on(body, receive)
         if len(body) > self.largest:
             raise TooLarge(self.largest)
         return body
 
-    async def collected(self, body: bytes, most: int, receive: Receive) -> tuple[bytes, bool]:
-        """A body, read on until there is more of it than this; and whether there is more still."""
+    async def read_on(self, body: bytes, receive: Receive) -> bytes:
+        """A body to its end, or until it is too large; a large one needs room."""
         more = True
-        while more and len(body) <= most:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise BadRequest("the client is gone")
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        return body, more
+        while more and len(body) <= PIECE:
+            portion, more = portion_of(await receive())
+            body += portion
+        if not more:
+            return body
+        with self.service.bodies.take():
+            while more and len(body) <= self.largest:
+                portion, more = portion_of(await receive())
+                body += portion
+        return body
 
     def decoded(self, body: bytes) -> Any:
         assert self.decoder is not None
@@ -209,6 +212,13 @@ def converted(pairs: list[tuple[str, str]], query: type[msgspec.Struct]) -> Any:
         return msgspec.convert(dict(pairs), query, strict=False)
     except msgspec.ValidationError as error:
         raise bad_request(error) from None
+
+
+def portion_of(message: MutableMapping[str, Any]) -> tuple[bytes, bool]:
+    """A portion of a body, and whether there is more."""
+    if message["type"] == "http.disconnect":
+        raise BadRequest("the client is gone")
+    return message.get("body", b""), message.get("more_body", False)
 
 
 def as_reply(answer: Any) -> Reply:

@@ -20,7 +20,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.outside_body = 0
+        self.outside_body, self.is_gone = 0, transport.is_closing
         self.start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -38,7 +38,7 @@ class LimitedConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.in_trailer = False
-        self.scope["is_gone"] = self.transport.is_closing  # type: ignore[typeddict-unknown-key]
+        self.scope["is_gone"] = self.is_gone  # type: ignore[typeddict-unknown-key]
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Trailers come this way too, into the list that the application reads: there they would pass for headers."""

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 from worthwhile.errors import Overloaded
 
 APART = 0.02  # seconds from one answer to the next question
-BETWEEN = 0.002  # seconds between two who are turned away
-MOST_TURNED_AWAY = 2000  # waiting for that
+BETWEEN = 0.005  # seconds between two who are turned away
+MOST_TURNED_AWAY = 1000  # waiting for that
 
 Answer = TypeVar("Answer")
 
