@@ -22,7 +22,7 @@ PATHS = [
 QUERIES = [b"", b"?", b"?count=1", b"?kinds=-1", b"?kind=%00", b"?ids=1,,", b"?after=" + b"9" * 5000, b"?&&=%"]
 NAMES = [
     b"Host", b"Origin", b"Authorization", b"Cookie", b"Content-Type", b"Sec-Fetch-Site", b"Idempotency-Key", b"Expect",
-    b"X-Forwarded-For", b"X-Forwarded-Proto", b"Upgrade", b"Accept", b"Range", b"If-None-Match", b"TE", b"Trailer",
+    b"X-Forwarded-For", b"X-Forwarded-Proto", b"Accept", b"Range", b"If-None-Match", b"TE", b"Trailer",
     b"Content-Encoding", b"X",
 ]  # fmt: skip
 VALUES = [
