@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import apsw
@@ -15,10 +12,11 @@ import pytest
 
 from old_stores import VERSIONS, content, install
 from tampering import execute
+from upgrading import exit_code, exit_codes_at_once
 from worthwhile import Scheduler
 from worthwhile.errors import StoreError
 from worthwhile.live.checking import find_damage
-from worthwhile.live.stores import open_store, postgres, sqlite
+from worthwhile.live.stores import open_store
 from worthwhile.live.stores.schema import VERSION
 
 OPENED_BY = {  # the statement with which every transaction of that version begins
@@ -40,42 +38,12 @@ def rows(url: str, sql: str) -> list[Any]:
         return server.execute(sql.encode()).fetchall()
 
 
-def in_child(work: Callable[[], None]) -> int:
-    """Do it in a process of its own; 0, or the signal that ended it."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
-    assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0
-    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-
-
-def open_killed_at(url: str, statement: int) -> None:
-    """Bring a store up to date; kill −9 comes right after the n-th statement that changes something."""
-    store: Any = sqlite.SqliteStore if url.startswith("sqlite") else postgres.PostgresStore
-    real, count = store.run, [0]
-
-    def run(self: Any, sql: str) -> None:
-        real(self, sql)
-        count[0] += sql.split(maxsplit=1)[0] in ("alter", "create", "drop", "update", "commit")
-        if count[0] == statement:
-            self.query("select 1")  # PostgreSQL has done it by now
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    store.run = run
-    open_store(url).close()
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_kill_at_any_statement_of_an_upgrade_leaves_the_old_version_or_the_new_one_whole(
     durable: str, version: int
 ) -> None:
     said, kills, old = install(durable, version), 0, content(version)["rows"]
-    while in_child(partial(open_killed_at, durable, kills + 1)) == signal.SIGKILL:
+    while (ended := exit_code(durable, kills + 1)) == -signal.SIGKILL:
         kills += 1
         [(found,)] = rows(durable, "select version from worthwhile")
         if found == VERSION:
@@ -83,6 +51,7 @@ def test_a_kill_at_any_statement_of_an_upgrade_leaves_the_old_version_or_the_new
         assert found == version
         for table, stored in old.items():  # all of the old columns, and all rows
             assert len(rows(durable, f"select {', '.join(stored[0])} from {table}")) == len(stored)
+    assert ended in (0, -signal.SIGKILL)
     assert kills > 15
     with Scheduler(durable, "old") as scheduler:
         summary = scheduler.summary()
@@ -94,21 +63,7 @@ def test_a_kill_at_any_statement_of_an_upgrade_leaves_the_old_version_or_the_new
 @pytest.mark.parametrize("version", [None, 1])
 def test_several_processes_create_or_upgrade_the_tables_at_once(durable: str, version: int | None) -> None:
     said = None if version is None else install(durable, version)
-    gate, opened = os.pipe(), []
-    for _ in range(6):
-        child = os.fork()
-        if child == 0:
-            os.close(gate[1])
-            os.read(gate[0], 1)  # until the parent closes its end
-            try:
-                Scheduler(durable, "old").close()
-                os._exit(0)
-            except BaseException:
-                os._exit(1)
-        opened.append(child)
-    os.close(gate[0])
-    os.close(gate[1])
-    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in opened] == [0] * 6
+    assert exit_codes_at_once(durable, "old", 6) == [0] * 6
     with Scheduler(durable, "old") as scheduler:
         assert scheduler.summary().reports == (0 if said is None else said[2])
 

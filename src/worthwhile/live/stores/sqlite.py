@@ -97,8 +97,22 @@ class SqliteStore(SqlTransaction, Forkable):
         connection.set_busy_handler(wait_briefly())
         self.schema()  # of something else? Then not even its journal mode is changed
         if not self.read_only:
-            self.run("pragma journal_mode = wal")  # a commit is one append and one fsync, and readers wait for nobody
+            self.set_journal_mode()
             self.run(f"pragma synchronous = {self.synchronous}")
+
+    def set_journal_mode(self) -> None:
+        """A commit is one append and one fsync, and readers wait for nobody.
+
+        While another process changes the mode, SQLite asks no busy handler: whoever is second must come again.
+        """
+        wait, attempts = wait_briefly(), 0
+        while True:
+            try:
+                return self.run("pragma journal_mode = wal")
+            except apsw.BusyError:
+                if not wait(attempts):
+                    raise
+                attempts += 1
 
     def schema(self) -> int | None:
         """The schema version; None if the file is empty."""
