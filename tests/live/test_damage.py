@@ -22,6 +22,8 @@ from worthwhile.errors import Error, StoreError
 from worthwhile.live.checking import find_damage
 from worthwhile.live.stores import open_store
 
+pytestmark = pytest.mark.slow
+
 DAMAGES, SEED = int(os.environ.get("DAMAGES", "300")), int(os.environ.get("DAMAGE_SEED", "1"))
 OPTIONS = [1, "five", 2.5]
 TABLES = ("worthwhile", "schedulers", "names", "tasks", "reports", "snapshots", "snapshot_parts", "tokens")

@@ -19,6 +19,8 @@ from worthwhile.live.checking import find_damage
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.schema import VERSION
 
+pytestmark = pytest.mark.slow
+
 OPENED_BY = {  # the statement with which every transaction of that version begins
     1: "select id, key, generation, names, tasks, reports from schedulers where name = 'old'",
     2: "select id, key, generation, names, tasks, reports from schedulers where name = 'old'",
