@@ -58,10 +58,8 @@ def simulate(
     >>> bool(result.mean("regret")["oracle"] < result.mean("regret")["random-option"])
     True
     """
-    if isinstance(environment, str):
-        environment = read_problem(environment)
-    if isinstance(environment, Problem):
-        environment = synthetic(environment)
+    problem = read_problem(environment) if isinstance(environment, str) else environment
+    environment = synthetic(problem) if isinstance(problem, Problem) else problem
     check_counts(tasks=tasks, runs=runs, seed=seed, threads=threads)
     late, stages = delay_of(delay), stages_of(environment, tasks)
     chosen = policies_of(policies, known(environment.problem, tasks, stages[0].best))
