@@ -93,11 +93,15 @@ def build(
 
 
 def callees(function: FunctionType, replace: Replacements) -> Iterator[tuple[str, FunctionType, Replacements]]:
-    """The module-level functions that a function names, and what to replace in them: the same, within its module."""
+    """The module-level functions that a function names, and what to replace in them: the same, within its module.
+
+    Also in a replacement from the module of what it replaces: it stands for a method by calling others.
+    """
     for name, original in sorted(globals_read(function).items()):
         value = replace.get(name, original)
         if isinstance(value, FunctionType):
-            yield name, value, replace if value.__globals__ is function.__globals__ else {}
+            modules = [function.__globals__, *([getattr(original, "__globals__", None)] if name in replace else [])]
+            yield name, value, replace if any(value.__globals__ is module for module in modules) else {}
 
 
 def globals_read(function: FunctionType) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ from worthwhile.optimum import Optimum, bounds_of, solve
 from worthwhile.problem import Problem
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
+
+FAILED_REWARD = 0.0  # of a failure, to policies that do not tell failures apart
 
 
 class Policy(Protocol):
@@ -35,6 +38,9 @@ class Policy(Protocol):
 
     def observe(self, state: Any, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
         """A side observation: means move; task count, arrivals and the price's step do not."""
+
+    # A policy that tells failures apart has four more methods: fail, observe_failure, take_back, forgive. Without them
+    # a failure is a reward of 0, for good; see the functions of these names below.
 
 
 class Known(NamedTuple):
@@ -95,7 +101,7 @@ def bad(policy: Any, field: str, rule: str) -> BadParameter:
 
 
 def choose(policy: Policy, state: Any, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-    """Call the policy's method; so do the next three. A compiled caller has `methods_of` the policy in their place."""
+    """Call the policy's method; so do all that follow. A compiled caller has `methods_of` the policy in their place."""
     return policy.choose(state, kind, options, pending, rng)
 
 
@@ -111,7 +117,51 @@ def observe(policy: Policy, state: Any, kind: int, option: int, reward: float, c
     policy.observe(state, kind, option, reward, cost, rng)
 
 
+def fail(policy: Any, state: Any, kind: int, made: Decision, cost: float, rng: Rng) -> None:
+    """A task has failed, at this cost; it counts as an arrival."""
+    getattr(policy, "fail", partial(fail_as_report, policy))(state, kind, made, cost, rng)
+
+
+def observe_failure(policy: Any, state: Any, kind: int, option: int, cost: float, rng: Rng) -> None:
+    """A further attempt at a task has failed: no other arrival."""
+    getattr(policy, "observe_failure", partial(fail_as_observation, policy))(state, kind, option, cost, rng)
+
+
+def take_back(policy: Any, state: Any, kind: int, option: int, cost: float, rng: Rng) -> None:
+    """What counted as a failure of this cost was none: the task has reported after all."""
+    getattr(policy, "take_back", partial(keep_failure, policy))(state, kind, option, cost, rng)
+
+
+def forgive(policy: Any, state: Any, kind: int, option: int) -> None:
+    """Somebody has restored the option: how often it has failed in a row is forgotten."""
+    getattr(policy, "forgive", partial(forgive_nothing, policy))(state, kind, option)
+
+
+def fail_as_report(policy: Policy, state: Any, kind: int, made: Decision, cost: float, rng: Rng) -> None:
+    learn(policy, state, kind, made, FAILED_REWARD, cost, rng)
+
+
+def fail_as_observation(policy: Policy, state: Any, kind: int, option: int, cost: float, rng: Rng) -> None:
+    observe(policy, state, kind, option, FAILED_REWARD, cost, rng)
+
+
+def keep_failure(policy: Policy, state: Any, kind: int, option: int, cost: float, rng: Rng) -> None:
+    pass
+
+
+def forgive_nothing(policy: Policy, state: Any, kind: int, option: int) -> None:
+    pass
+
+
+INSTEAD = {  # of what a policy may lack
+    "fail": fail_as_report,
+    "observe_failure": fail_as_observation,
+    "take_back": keep_failure,
+    "forgive": forgive_nothing,
+}
+
+
 def methods_of(policy: Policy) -> dict[str, Any]:
-    """What stands for the four functions above in machine code: numba knows no methods of a NamedTuple."""
-    methods = {name: getattr(type(policy), name, None) for name in ("choose", "judge", "learn", "observe")}
-    return {name: method for name, method in methods.items() if method is not None}  # simulations need only two
+    """What stands for the functions above in machine code: numba knows no methods of a NamedTuple."""
+    own = {name: getattr(type(policy), name, None) for name in ("choose", "judge", "learn", "observe", *INSTEAD)}
+    return INSTEAD | {name: method for name, method in own.items() if method is not None}  # simulations need only two

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from worthwhile.compiling import engine_named, first_cause, machine_code
 from worthwhile.decision import Decision
 from worthwhile.errors import BrokenRule, CannotCompile, Error
 from worthwhile.optimum import Optimum
-from worthwhile.policies.base import Policy, choose, learn, methods_of
+from worthwhile.policies.base import Policy, choose, fail, learn, methods_of
 from worthwhile.problem import Problem
 from worthwhile.rng import Rng
 from worthwhile.simulation.environments.base import World
@@ -84,8 +85,8 @@ def play(
             take_off(flight, kind, made, reward, cost, before + begin + index, block.delay[begin + index])
             land(policy, state, flight, seed_key, before + begin + index)
         else:
-            learn(policy, state, kind, made, reward, cost, rng)
-        reward_sum += reward  # summed up in registers: `totals` is in memory
+            take_in(policy, state, kind, made, reward, cost, rng)
+        reward_sum += 0.0 if math.isnan(reward) else reward  # summed up in registers: `totals` is in memory
         cost_sum += cost
         expected_reward += truth.worth[kind, option, 0]
         expected_cost += truth.worth[kind, option, 1]
@@ -99,6 +100,14 @@ def play(
     totals[4] += regret
     totals[5] += estimated_reward
     totals[6] += estimated_cost
+
+
+def take_in(policy: Any, state: Any, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+    """Learn from what came of a task; one that failed has no reward, which a world says as NaN."""
+    if math.isnan(reward):
+        fail(policy, state, kind, made, cost, rng)
+    else:
+        learn(policy, state, kind, made, reward, cost, rng)
 
 
 def take_off(flight: Flight, kind: int, made: Decision, reward: float, cost: float, task: int, delay: int) -> None:
@@ -131,7 +140,7 @@ def land(policy: Any, state: Any, flight: Flight, seed_key: int, now: int) -> No
         flight.pending[kind, option] -= 1
         made = Decision(option, flight.values[slot, 0], flight.values[slot, 1])
         rng = Rng(seed_key, flight.task[slot])
-        learn(policy, state, kind, made, flight.values[slot, 2], flight.values[slot, 3], rng)
+        take_in(policy, state, kind, made, flight.values[slot, 2], flight.values[slot, 3], rng)
         slot = flight.following[slot]
 
 
