@@ -8,81 +8,28 @@ errors and 99th percentiles.
 
 from __future__ import annotations
 
-import csv
 import fnmatch
 import math
-import os
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import numpy as np
-
+from measuring import STUCK, Measured, measure, save
 from suites import APART, DEVELOP, REPORT, Row, rows
 from table import command_line
-from worthwhile import simulate
+from worthwhile import Environment
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.simulation.progress import Progress
-from worthwhile.state import Floats
 
 RANGED = ("omega-ucb", "omega-star-ucb", "m-ucb", "bts")  # told a range of the observations
 RIVALS = ("dol-rm", "dol-rm-anytime", *RANGED, "ratio-ts")
 ONE_KIND = ("ratio-ucb",)  # at home where there is one kind
 DOL_RM = RIVALS[:2]
-TIE_LOSS, TIE_ERRORS = 0.1, 2.0  # %, standard errors: a smaller difference is a tie
 NAME = 34  # letters of a row
 LEAST = 0.01  # %: smaller losses count as this in a geometric mean
 SHARE_BEST, TIMES_BEST, GEOMETRIC, GEOMETRIC_DOL_RM = 0.8, 2.0, 0.6, 0.2  # the targets
 JUDGED = 100_000  # tasks from which on they count
-
-
-class Measured(NamedTuple):
-    """What every policy lost in one row: (samples, policies), a sample being a run or a random problem."""
-
-    row: str
-    tasks: int
-    policies: tuple[str, ...]
-    loss: Floats  # %
-    regret: Floats
-    worst: Floats  # (policies,): 99th percentile of the loss over single runs
-
-    def mean(self, policy: str) -> float:
-        return float(self.loss[:, self.policies.index(policy)].mean())
-
-    def behind(self, policy: str, rival: str) -> tuple[float, float]:
-        """How much more than a rival a policy loses, and the standard error of that."""
-        more = self.loss[:, self.policies.index(policy)] - self.loss[:, self.policies.index(rival)]
-        return float(more.mean()), float(more.std(ddof=1) / math.sqrt(len(more)))
-
-    def best(self, policies: Sequence[str]) -> str:
-        return min((name for name in policies if name in self.policies), key=self.mean)
-
-    def ties(self, policy: str, rival: str) -> bool:
-        by, error = self.behind(policy, rival)
-        return abs(by) <= max(TIE_LOSS, TIE_ERRORS * error)
-
-
-def measure(row: Row, policies: Sequence[str], tasks: int, runs: int, seed: int) -> Measured:
-    """Play a row: one world many times, or each of many worlds a few times."""
-    asked = {name: f"{name},{row.told}" if row.told and name in RANGED else name for name in policies}
-    several = max(1, runs // len(row.worlds))
-
-    def one(number: int) -> tuple[Floats, Floats]:
-        world, count = row.worlds[number % len(row.worlds)], 1 if len(row.worlds) == 1 else several
-        alike: dict[str, Any] = {"tasks": tasks, "runs": count, "delay": row.delay, "marks": [], "threads": 1}
-        result = simulate(world, asked, seed=seed + number, progress=False, **alike)
-        with np.errstate(invalid="ignore"):
-            loss = 100.0 * result.measure("loss")[:, :, -1]
-        return loss, result.measure("regret")[:, :, -1]
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        pairs = list(pool.map(one, range(runs if len(row.worlds) == 1 else len(row.worlds))))
-    single = np.concatenate([loss for loss, _ in pairs])
-    loss, regret = (np.stack([pair[place].mean(axis=0) for pair in pairs]) for place in (0, 1))
-    return Measured(row.name, tasks, tuple(asked), loss, regret, np.percentile(single, 99, axis=0))
 
 
 def print_table(found: Sequence[Measured], policies: Sequence[str], ours: str) -> None:
@@ -97,6 +44,15 @@ def print_table(found: Sequence[Measured], policies: Sequence[str], ours: str) -
             star = name == best or (name == ours and one.ties(ours, best))
             cells.append(f"{one.mean(name):.3g}{'*' if star else ' '}" if name in one.policies else "– ")
         print(f"{one.row:<{NAME}}" + "".join(f"{cell:>11}" for cell in cells))
+    print_stuck(found, ours)
+
+
+def print_stuck(found: Sequence[Measured], ours: str) -> None:
+    """How many runs of ours were stuck, where any was."""
+    stuck = [(one.stuck_runs(ours), one) for one in found if one.stuck_runs(ours) > 0.0]
+    print(f"stuck runs of {ours} (regret at T above {STUCK:g} × that at T/10): {'' if stuck else 'none'}")
+    for share, one in sorted(stuck, key=lambda pair: -pair[0]):
+        print(f"  {one.row:<{NAME}} {share:.3g} % of {one.runs}")
 
 
 def short(name: str) -> str:
@@ -109,6 +65,8 @@ def short(name: str) -> str:
 
 def summarise(found: Sequence[Measured], ours: str) -> bool:
     """Where ours stands beside the best rival of every row, and beside each rival over all rows."""
+    if set(found[0].policies) <= {ours, DEFAULT}:
+        return True
     best = {one.row: one.best([name for name in one.policies if name not in (ours, DEFAULT)]) for one in found}
     good = [one for one in found if one.mean(ours) <= one.mean(best[one.row]) or one.ties(ours, best[one.row])]
     print(f"\n{ours} at T = {found[0].tasks:,}: best or tied on {len(good)} of {len(found)} rows")
@@ -143,22 +101,6 @@ def geometric(losses: Sequence[float]) -> float:
     return math.exp(sum(math.log(max(loss, LEAST)) for loss in losses) / len(losses))
 
 
-def save(path: Path, found: Sequence[Measured]) -> None:
-    """One line per row, T and policy."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        heads = ("loss_percent", "loss_error", "loss_99th_percentile", "regret", "regret_error")
-        writer.writerow(("row", "tasks", "policy", "samples", *heads))
-        for one in found:
-            root = math.sqrt(len(one.loss))
-            loss, regret = ((v.mean(axis=0), v.std(axis=0, ddof=1) / root) for v in (one.loss, one.regret))
-            for place, name in enumerate(one.policies):
-                numbers = (loss[0], loss[1], one.worst, regret[0], regret[1])
-                cells = [f"{values[place]:.6g}" for values in numbers]
-                writer.writerow((one.row, one.tasks, name, len(one.loss), *cells))
-
-
 def main() -> int:
     """Print the tables; exit code 1 if a target is missed at T = 10⁵."""
     parser = command_line(__doc__)
@@ -168,22 +110,29 @@ def main() -> int:
     parser.add_argument("--rows", default="*", metavar="PATTERN", help='only rows like this, e.g. "*options"')
     parser.add_argument("--policy", default=DEFAULT, help="judge this policy instead (a name or package.module:Class)")
     parser.add_argument("--tasks", type=int, nargs="+", metavar="T", help="other horizons")
+    parser.add_argument("--runs", type=int, metavar="N", help="of a row: of its one problem, or of all its random ones")
+    parser.add_argument("--alone", action="store_true", help="without rivals, which is quicker")
     parser.add_argument("--out", type=Path, default=Path("results/arena.csv"), help="where the numbers go")
     options = parser.parse_args()
     horizons = options.tasks or [1_000, 10_000, *([100_000] if options.full else [])]
-    runs = 60 if options.full else 20
+    runs = options.runs or (60 if options.full else 20)
     begin = time.perf_counter()
-    seed = APART * options.seed
-    suites = rows(seed + (DEVELOP if options.develop else REPORT), options.tables)
+    seed = APART * options.seed + (DEVELOP if options.develop else REPORT)
+    suites = rows(seed, options.tables)
     chosen = [row for row in suites if fnmatch.fnmatch(row.name, options.rows)]
     if not chosen:
         parser.error(f"no row is like {options.rows!r}")
-    policies = [*dict.fromkeys([*RIVALS, DEFAULT, options.policy])]
+    policies = [*dict.fromkeys([*([] if options.alone else RIVALS), DEFAULT, options.policy])]
     found: list[Measured] = []
+
+    def entrants(row: Row, world: Environment, tasks: int) -> dict[str, str]:
+        asked = [*policies, *(ONE_KIND if row.one_kind and not options.alone else ())]
+        return {name: f"{name},{row.told}" if row.told and name in RANGED else name for name in asked}
+
     with Progress(len(horizons) * len(chosen), None, " rows") as bar:
         for tasks in horizons:
             for row in chosen:
-                found.append(measure(row, [*policies, *(ONE_KIND if row.one_kind else ())], tasks, runs, seed))
+                found.append(measure(row, entrants, tasks, runs, seed))
                 bar.add(1)
     kept = True
     for tasks in horizons:
