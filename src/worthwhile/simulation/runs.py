@@ -19,7 +19,7 @@ from worthwhile.compiling import engine_named
 from worthwhile.optimum import Optimum, solve
 from worthwhile.policies.base import Policy
 from worthwhile.problem import Problem
-from worthwhile.simulation.environments.base import Drift, Environment, World
+from worthwhile.simulation.environments.base import Drift, Environment, World, fresh
 from worthwhile.simulation.loop import TOTALS, Block, Truth, engine_for, new_flight, truth_of
 from worthwhile.simulation.progress import Progress
 from worthwhile.state import Floats, price_in
@@ -150,7 +150,7 @@ class Player:
     def world_of(self, stage: Stage) -> World:
         """The world of a stage; one that remembers what was done in it begins anew for every policy and run."""
         if stage.first not in self.worlds:
-            self.worlds[stage.first] = getattr(stage.world, "fresh", lambda: stage.world)()
+            self.worlds[stage.first] = fresh(stage.world)
         return self.worlds[stage.first]
 
 

@@ -28,6 +28,11 @@ class World(Protocol):
         """Reward and cost of one task whose latent draws are given; a reward of NaN means that it has failed."""
 
 
+def fresh(world: World) -> World:
+    """The world as it is before the first task: itself, unless it remembers what was done in it."""
+    return world.fresh() if hasattr(world, "fresh") else world
+
+
 @dataclass(frozen=True)
 class Environment:
     """A world, and its means: what regret is measured against."""
