@@ -19,13 +19,14 @@ from worthwhile.state import Floats
 
 TIE_LOSS, TIE_ERRORS = 0.1, 2.0  # %, standard errors: a smaller difference is a tie
 STUCK = 6.0  # a run is stuck if its regret at T is more than so many times that at T/10; logarithmic regret is not
-Entrants = Callable[[Row, Environment, int], Mapping[str, Any]]  # labelled policies, for a world and a horizon
+Entrants = Callable[[Row, Environment], Mapping[str, str]]  # labelled policies for a world
 
 
 class Measured(NamedTuple):
     """What every policy lost in one row: (samples, policies), a sample being a run or a random problem."""
 
     row: str
+    new: bool  # a row that the reference did not know
     tasks: int
     policies: tuple[str, ...]
     runs: int  # of each policy, over all problems
@@ -56,13 +57,13 @@ class Measured(NamedTuple):
 def measure(row: Row, entrants: Entrants, tasks: int, runs: int, seed: int) -> Measured:
     """Play a row: one world many times, or each of many worlds a few times."""
     alone, cores = len(row.worlds) == 1, os.cpu_count() or 1
-    each = runs if alone else max(1, runs // len(row.worlds))
+    each = runs if alone else -(-runs // len(row.worlds))
     alike: dict[str, Any] = {"tasks": tasks, "runs": each, "delay": row.delay, "marks": [max(1, tasks // 10)]}
 
     def play(number: int) -> tuple[Sequence[str], Floats, Floats]:
         world = row.worlds[number]
         threads = cores if alone else 1
-        policies = entrants(row, world, tasks)
+        policies = entrants(row, world)
         result = simulate(world, policies, seed=seed + number, threads=threads, progress=False, **alike)
         return result.policies, losses(result, world), result.measure("regret")
 
@@ -72,7 +73,7 @@ def measure(row: Row, entrants: Entrants, tasks: int, runs: int, seed: int) -> M
     late, early = regret[..., -1], regret[..., 0]  # (worlds, runs, policies)
     samples = (loss[0], late[0]) if alone else (loss.mean(axis=1), late.mean(axis=1))
     worst, stuck = np.percentile(loss, 99, axis=(0, 1)), 100.0 * (late > STUCK * early).mean(axis=(0, 1))
-    return Measured(row.name, tasks, tuple(played[0][0]), each * len(row.worlds), *samples, worst, stuck)
+    return Measured(row.name, row.new, tasks, tuple(played[0][0]), each * len(row.worlds), *samples, worst, stuck)
 
 
 def losses(result: Results, world: Environment) -> Floats:

@@ -33,6 +33,7 @@ class Row(NamedTuple):
     name: str
     worlds: tuple[Environment, ...]
     delay: int = 0
+    new: bool = False  # since the commit that the default is compared with
     told: str = ""  # what rivals with a range are told besides the truth about the means
 
     @property
@@ -62,10 +63,8 @@ def rows(first: int, tables: Path | None) -> Iterator[Row]:
     for delay in (10, 100, 1000):
         row = random_row(f"delay {delay}", lambda seed: shuffled(random_problem("train", seed), seed), first)
         yield row._replace(delay=delay)
-    yield from coin_rows(first)
-    yield from noise_rows(first)
-    yield from failure_rows(first)
-    yield random_row("300 Zipf kinds", zipf, first, FEW)
+    for row in new_rows(first):
+        yield row._replace(new=True)
     for name, added in TABLES.items():
         if tables and (tables / f"{name}.parquet").is_file():
             yield Row(name, (recorded(tables, name, added),))
@@ -74,6 +73,14 @@ def rows(first: int, tables: Path | None) -> Iterator[Row]:
 def random_row(name: str, draw: Callable[[int], Problem], first: int, count: int = PROBLEMS) -> Row:
     """A row of random problems."""
     return Row(name, tuple(synthetic(draw(first + seed)) for seed in range(count)))
+
+
+def new_rows(first: int) -> Iterator[Row]:
+    """What real tasks do and textbook problems do not."""
+    yield from coin_rows(first)
+    yield from noise_rows(first)
+    yield from failure_rows(first)
+    yield random_row("300 Zipf kinds", zipf, first, FEW)
 
 
 def coin_rows(first: int) -> Iterator[Row]:
