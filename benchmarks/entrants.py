@@ -1,11 +1,12 @@
 """Who takes part in the arena, and what each is told: every rival in the best of its honest settings.
 
-The default and plug-ts are told nothing. All others are told the horizon and the true bounds of the means, where they
+The default is told nothing. The others are told the horizon and the true bounds of the means, where they
 ask for them; beyond that, each setting below is one that somebody who knew the problem could have chosen. The table
 shows the best of them for every row, which flatters the rivals: nobody knows beforehand which one that is.
 
 * dol-rm, dol-rm-anytime, ratio-ts, ratio-ucb: `noise` 1 as published; σ, the standard deviation of rewards; 2σ; and
   σ_z/(1 + θ*), which makes their optimism about reward − θ*·cost as wide as that of its true noise.
+* plug-ts: one or two tries of every option before its draws begin; it is told nothing.
 * omega-ucb, omega-star-ucb, m-ucb, bts: the range of the means, or that of single observations; m-ucb with its factor
   2⁻⁴ and with 2⁻².
 """
@@ -49,6 +50,8 @@ def entrants(row: Row, world: Environment, rivals: tuple[str, ...]) -> dict[str,
             found |= {f"{name} [{words}]": f"{name},noise={noise:.9g}" for words, noise in noises(scale)}
         elif scale and name in RANGED:
             found |= {f"{name} [{words}]": f"{name}{told}" for words, told in ranges(name, row, scale)}
+        elif name == "plug-ts":
+            found |= {f"{name} [{tries}]": f"{name},first_tries={tries}" for tries in (1, 2)}
         else:
             found[name] = name
     return found

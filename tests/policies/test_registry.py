@@ -152,6 +152,7 @@ def test_a_summary_is_the_first_line_of_the_docstring_unless_the_list_has_words(
         ("reward-ucb,horizon=0", "RewardUcb: horizon = 0; it must be above 0"),
         ("ratio-ucb,cost_min=0", "RatioUcb: cost_min = 0.0; it must be above 0"),
         ("reward-ts,noise=-1", "RewardThompson: noise = -1.0; it must be 0 or more"),
+        ("plug-ts,first_tries=0", "PlugTs: first_tries = 0; it must be above 0"),
         ("ratio-ts,cost_min=0", "RatioThompson: cost_min = 0.0; it must be above 0"),
         ("oracle,cost_min=0", "Oracle: cost_min = 0.0; it must be above 0"),
         ("oracle,price_min=7", r"Oracle: price_min = 7.0\b.* above price_max = 6.0"),

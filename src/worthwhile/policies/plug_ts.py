@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from worthwhile.decision import NOTHING, Decision, PlugIn, arrive, contribute, new_plug_in, settle
 from worthwhile.learning import Moments, new_moments, record_moments
+from worthwhile.policies.base import positive
 from worthwhile.rng import Rng, normals
 from worthwhile.state import Indices
 
-PRIOR_PULLS = 10.0  # an option's variance starts from its kind's, worth so many pulls
-FIRST_PULLS = 2.0  # of every option; fewer say nothing of how results vary
+PRIOR_PULLS = 3.0  # an option's variance starts from its kind's, worth so many pulls
 
 
 class State(NamedTuple):
@@ -54,9 +54,14 @@ def refresh(state: State, kind: int) -> None:
 class PlugTs(NamedTuple):
     """Largest draw from N(R̄ − θC̄, V/N), V estimated, θ solved from the means and arrivals so far; told nothing.
 
-    Thompson sampling for several kinds: take it where randomised choices are wanted. It is close to the default where
-    noise is Gaussian, and loses more where results are all or nothing or many options are on offer.
+    Thompson sampling for several kinds: take it where choices should be random. Where noise is about as large for all
+    options it loses somewhat more than the default, with heavy tails or very unequal noise about as much.
     """
+
+    first_tries: int = 2  # of every option before draws begin: one says nothing of how results vary, but is cheaper
+
+    def check(self) -> None:
+        positive(self, "first_tries")
 
     def init(self, kinds: int, options: int) -> State:
         return State(new_moments(kinds, options), new_plug_in(kinds))
@@ -66,14 +71,13 @@ class PlugTs(NamedTuple):
         pooled = pooled_variance(arms, kind, options, price)
         best, best_score = NOTHING, -math.inf
         for draw, option in enumerate(options):
-            pulls, reward, cost = arms.pulls[kind, option], arms.mean_reward[kind, option], arms.mean_cost[kind, option]
-            if pulls + pending[option] < FIRST_PULLS:
-                score = math.inf
-            else:
+            reward, cost = arms.mean_reward[kind, option], arms.mean_cost[kind, option]
+            pulls, score = arms.pulls[kind, option], math.inf
+            if pulls > 0.0 and pulls + pending[option] >= self.first_tries:
                 total = squares(arms, kind, option, price) + PRIOR_PULLS * pooled
-                variance = total / (max(pulls, 1.0) - 1.0 + PRIOR_PULLS)
+                variance = total / (pulls - 1.0 + PRIOR_PULLS)
                 normal, _ = normals(rng, draw)
-                score = reward - price * cost + math.sqrt(variance / max(pulls, 1.0)) * normal  # z̃
+                score = reward - price * cost + math.sqrt(variance / pulls) * normal  # z̃
             if score > best_score:
                 best, best_score = Decision(option, reward, cost), score
         return best
