@@ -72,15 +72,15 @@ class HeavyWorld(NamedTuple):
     shares: Floats
     reward: Floats  # (kinds, options, 2): mean and what the noise is multiplied by
     cost: Floats
-    correlation: float
-    rest: float
 
     def draw(self, generator: np.random.Generator, count: int) -> tuple[Indices, Floats]:
         kinds, least = draw_kinds(self.shares, generator, count), (COST_TAIL - 1.0) / COST_TAIL  # of a mean of 1
         tails = generator.standard_t(REWARD_TAIL, count), least * (1.0 + generator.pareto(COST_TAIL, count)) - 1.0
         return kinds, np.stack(tails, axis=1)
 
-    feedback = GaussianWorld.feedback
+    def feedback(self, kind: int, option: int, latent: Floats) -> tuple[float, float]:
+        reward, cost = self.reward[kind, option], self.cost[kind, option]
+        return reward[0] + reward[1] * latent[0], cost[0] + cost[1] * latent[1]
 
 
 def heavy_tails(problem: Problem, reward_spread: float) -> Environment:
@@ -89,7 +89,7 @@ def heavy_tails(problem: Problem, reward_spread: float) -> Environment:
     reward, cost = np.where(there, problem.reward, 0.0), np.where(there, problem.cost, 0.0)
     reward, cost = np.stack([reward, np.where(there, reward_spread, 0.0)], -1), np.stack([cost, cost], -1)
     silent = replace(problem, reward_noise=SILENT, cost_noise=SILENT)
-    return Environment(silent, HeavyWorld(cumulative(problem.arrival), reward, cost, 0.0, 1.0))
+    return Environment(silent, HeavyWorld(cumulative(problem.arrival), reward, cost))
 
 
 def own_noise(problem: Problem, spread: Floats) -> Environment:
