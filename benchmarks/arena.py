@@ -1,7 +1,8 @@
 """The default beside its rivals on problems of every sort, and beside itself as it was.
 
     python benchmarks/arena.py                                   T = 10³ and 10⁴, under half an hour
-    python benchmarks/arena.py --full --against 23fda6b          all that is judged, but for stuck runs
+    python benchmarks/arena.py --full --against 23fda6b --keep results/rivals.npz      all that is judged, but for stuck
+        runs; hours, but minutes once the rivals are in that file: then only the default is measured
     python benchmarks/arena.py --alone --tasks 100000 --runs 1000            stuck runs of every row
     python benchmarks/arena.py --alone --rows "fair coin*" --tasks 10000 --runs 300      one row
     python benchmarks/arena.py --list                            the rows
@@ -28,7 +29,8 @@ from pathlib import Path
 from earlier import earlier_default
 from entrants import RIVALS, entrants, policy_of
 from judging import geometric, judge, print_verdicts, rivals_of
-from measuring import STUCK, Measured, measure, save
+from keeping import Kept, Key
+from measuring import STUCK, Measured, save
 from suites import APART, DEVELOP, REPORT, Row, rows
 from table import command_line
 from worthwhile import Environment
@@ -114,11 +116,11 @@ def run(options: argparse.Namespace, chosen: Sequence[Row], horizons: Sequence[i
     def everybody(row: Row, world: Environment) -> dict[str, str]:
         return {**entrants(row, world, rivals), **others, options.policy: options.policy}
 
-    found: list[Measured] = []
+    found, kept = list[Measured](), Kept(options.keep)
     with Progress(len(horizons) * len(chosen), None, " rows") as bar:
         for tasks in horizons:
             for row in chosen:
-                found.append(measure(row, everybody, tasks, runs, seed))
+                found.append(kept.measure(row, everybody, options.policy, Key(row.name, tasks, runs, seed)))
                 save(options.out, found)
                 bar.add(1)
     best = [best_settings(one) for one in found]
@@ -129,7 +131,7 @@ def run(options: argparse.Namespace, chosen: Sequence[Row], horizons: Sequence[i
         print_settings([settings for _, settings in there])
         print_stuck([one for one, _ in there])
     print("\nlimits:")
-    return print_verdicts([*judge([one for one, _ in best], options.policy, REFERENCE if reference else None)])
+    return print_verdicts([*judge([one for one, _ in best], options.policy, REFERENCE)])
 
 
 def main() -> int:
@@ -145,6 +147,7 @@ def main() -> int:
     parser.add_argument("--develop", action="store_true", help="the half of the random problems to develop on")
     parser.add_argument("--tables", type=Path, metavar="DIR", help="add the recorded tables (.parquet) of a folder")
     parser.add_argument("--policy", default=DEFAULT, help="judge this policy instead (a name or package.module:Class)")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="do not measure again who is in this file (.npz)")
     parser.add_argument("--out", type=Path, default=Path("results/arena.csv"), help="where the numbers go")
     parser.add_argument("--list", action="store_true", help="print the names of the rows, and stop")
     options = parser.parse_args()

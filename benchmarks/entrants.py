@@ -4,8 +4,8 @@ The default is told nothing. The others are told the horizon and the true bounds
 ask for them; beyond that, each setting below is one that somebody who knew the problem could have chosen. The table
 shows the best of them for every row, which flatters the rivals: nobody knows beforehand which one that is.
 
-* dol-rm, dol-rm-anytime, ratio-ts, ratio-ucb: `noise` 1 as published; σ, the standard deviation of rewards; 2σ; and
-  σ_z/(1 + θ*), which makes their optimism about reward − θ*·cost as wide as that of its true noise.
+* dol-rm, dol-rm-anytime, ratio-ts, ratio-ucb: `noise` 1 as published; σ, the standard deviation of rewards; 2σ; and σc,
+  that of costs: they take one number for both.
 * plug-ts: one or two tries of every option before its draws begin; it is told nothing.
 * omega-ucb, omega-star-ucb, m-ucb, bts: the range of the means, or that of single observations; m-ucb with its factor
   2⁻⁴ and with 2⁻².
@@ -13,14 +13,13 @@ shows the best of them for every row, which flatters the rivals: nobody knows be
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from suites import Row
-from worthwhile import Environment, solve
+from worthwhile import Environment
 from worthwhile.compiling import available
 from worthwhile.testing.environments import answer, answer_fast
 
@@ -35,10 +34,9 @@ class Scale(NamedTuple):
     """What can be said of single observations of a world."""
 
     reward_sd: float
-    price_sd: float  # of R − θ*C
+    cost_sd: float
     reward: tuple[float, float]  # least and largest
     cost: tuple[float, float]
-    best_ratio: float
 
 
 def entrants(row: Row, world: Environment, rivals: tuple[str, ...]) -> dict[str, str]:
@@ -61,7 +59,7 @@ def noises(scale: Scale) -> Iterator[tuple[str, float]]:
     yield "1", 1.0
     yield "σ", scale.reward_sd
     yield "2σ", 2.0 * scale.reward_sd
-    yield "σz", scale.price_sd / (1.0 + abs(scale.best_ratio))
+    yield "σc", scale.cost_sd
 
 
 def ranges(name: str, row: Row, scale: Scale) -> Iterator[tuple[str, str]]:
@@ -94,16 +92,12 @@ def look_at(world: Environment) -> Scale:
     """Noise and range of a world's observations, a failure being a reward of 0."""
     kinds, latents = world.world.draw(np.random.default_rng(0), SAMPLES)
     answers = answer_fast if available() else answer
-    problem, best = world.problem, solve(world.problem)
-    rewards, costs, squares = [], [], []
+    problem, seen, squares = world.problem, [], []
     for option in range(len(problem.options)):
         asked = problem.offered[:, option][kinds]
-        seen = np.nan_to_num(answers(world.world, option, kinds[asked], latents[asked]))
         means = np.stack([means[kinds[asked], option] for means in problem.means_per_attempt], axis=1)
-        rewards.append(seen[:, 0])
-        costs.append(seen[:, 1])
-        off = seen - means
-        squares.append(np.stack([off[:, 0] ** 2, (off[:, 0] - best.ratio * off[:, 1]) ** 2], axis=1))
-    reward, cost, square = np.concatenate(rewards), np.concatenate(costs), np.concatenate(squares).mean(axis=0)
-    limits = ((float(x.min()), float(x.max())) for x in (reward, cost))
-    return Scale(math.sqrt(square[0]), math.sqrt(square[1]), *limits, best.ratio)
+        seen.append(np.nan_to_num(answers(world.world, option, kinds[asked], latents[asked])))
+        squares.append((seen[-1] - means) ** 2)
+    least, largest = np.concatenate(seen).min(axis=0).tolist(), np.concatenate(seen).max(axis=0).tolist()
+    reward_sd, cost_sd = np.sqrt(np.concatenate(squares).mean(axis=0)).tolist()
+    return Scale(reward_sd, cost_sd, (least[0], largest[0]), (least[1], largest[1]))

@@ -30,7 +30,7 @@ class Verdict(NamedTuple):
     kept: bool
 
 
-def judge(found: Sequence[Measured], ours: str, reference: str | None) -> Iterator[Verdict]:
+def judge(found: Sequence[Measured], ours: str, reference: str) -> Iterator[Verdict]:
     """Every limit about the rows and horizons that were measured; `found` has one setting of every rival."""
     for one in found:
         if (one.row, one.tasks) in LOST:
@@ -40,9 +40,9 @@ def judge(found: Sequence[Measured], ours: str, reference: str | None) -> Iterat
     stuck = [one for one in found if one.tasks == STUCK_AT and one.runs >= STUCK_RUNS]
     if stuck:
         yield judge_stuck(stuck, ours)
-    for tasks in REFERENCE_AT if reference else ():
-        rows = [one for one in found if one.tasks == tasks and not one.new]
-        if rows and reference:
+    for tasks in REFERENCE_AT:
+        rows = [one for one in found if one.tasks == tasks and not one.new and reference in one.policies]
+        if rows:
             yield from judge_beside_reference(rows, ours, reference)
     rows = [one for one in found if one.tasks == RIVALS_AT and rivals_of(one, ours, reference)]
     if rows:
@@ -67,7 +67,7 @@ def judge_beside_reference(rows: Sequence[Measured], ours: str, reference: str) 
     yield Verdict(f"{where}: none above {REFERENCE_ROW:g} ×", shown or "none", not bad)
 
 
-def judge_beside_rivals(rows: Sequence[Measured], ours: str, reference: str | None) -> Iterator[Verdict]:
+def judge_beside_rivals(rows: Sequence[Measured], ours: str, reference: str) -> Iterator[Verdict]:
     """The horizon that counts, beside the best rival of every row."""
     best = {one.row: one.best(rivals_of(one, ours, reference)) for one in rows}
     good = [one for one in rows if one.mean(ours) <= one.mean(best[one.row]) or one.ties(ours, best[one.row])]
@@ -79,7 +79,7 @@ def judge_beside_rivals(rows: Sequence[Measured], ours: str, reference: str | No
     yield Verdict(f"{where}: nowhere above {RIVALS_ROW:g} × the best rival", shown or "nowhere", not bad)
 
 
-def rivals_of(one: Measured, ours: str, reference: str | None) -> list[str]:
+def rivals_of(one: Measured, ours: str, reference: str) -> list[str]:
     """All but ours and the reference, which is the same policy."""
     return [name for name in one.policies if name not in (ours, reference)]
 

@@ -49,6 +49,23 @@ class Measured(NamedTuple):
     def best(self, policies: Sequence[str]) -> str:
         return min((name for name in policies if name in self.policies), key=self.mean)
 
+    def join(self, other: Measured) -> Measured:
+        """The same row with the policies of another measurement of it as well, those of ours first."""
+        more = [place for place, name in enumerate(other.policies) if name not in self.policies]
+        pairs = (
+            (getattr(self, name), getattr(other, name)[..., more]) for name in ("loss", "regret", "worst", "stuck")
+        )
+        values = (np.concatenate(pair, axis=-1) for pair in pairs)
+        names = self.policies + tuple(other.policies[place] for place in more)
+        return Measured(self.row, self.new, self.tasks, names, self.runs, *values)
+
+    def without(self, policy: str) -> Measured:
+        """The same row without one of the policies."""
+        left = [place for place, name in enumerate(self.policies) if name != policy]
+        names = tuple(self.policies[place] for place in left)
+        values = (getattr(self, name)[..., left] for name in ("loss", "regret", "worst", "stuck"))
+        return Measured(self.row, self.new, self.tasks, names, self.runs, *values)
+
     def ties(self, policy: str, rival: str) -> bool:
         by, error = self.behind(policy, rival)
         return abs(by) <= max(TIE_LOSS, TIE_ERRORS * error)
