@@ -1,4 +1,4 @@
-"""Measurements kept between runs of the arena: rivals do not change when the default does, and take most of the time."""
+"""Measurements kept between runs of the arena: rivals take most of the time, and stay as they are."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from measuring import Entrants, Measured, measure
+from measuring import ARRAYS, Entrants, Measured, measure
 from suites import Row
 from worthwhile import Environment
-
-ARRAYS = ("loss", "regret", "worst", "stuck")
 
 
 class Key(NamedTuple):
@@ -55,9 +53,8 @@ class Kept:
         if self.path is None:
             return
         index = [(key, one.new, one.policies, one.runs) for key, one in self.measured.items()]
-        arrays = {
-            f"{name} {at}": getattr(one, name) for at, one in enumerate(self.measured.values()) for name in ARRAYS
-        }
+        measured = enumerate(self.measured.values())
+        arrays = {f"{name} {number}": getattr(one, name) for number, one in measured for name in ARRAYS}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_suffix(".new.npz")
         np.savez(beside, index=np.array(json.dumps(index)), **arrays)

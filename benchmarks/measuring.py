@@ -19,6 +19,7 @@ from worthwhile.state import Floats
 
 TIE_LOSS, TIE_ERRORS = 0.1, 2.0  # %, standard errors: a smaller difference is a tie
 STUCK = 6.0  # a run is stuck if its regret at T is more than so many times that at T/10; logarithmic regret is not
+ARRAYS = ("loss", "regret", "worst", "stuck")  # of a measurement, a column for every policy
 Entrants = Callable[[Row, Environment], Mapping[str, str]]  # labelled policies for a world
 
 
@@ -52,9 +53,7 @@ class Measured(NamedTuple):
     def join(self, other: Measured) -> Measured:
         """The same row with the policies of another measurement of it as well, those of ours first."""
         more = [place for place, name in enumerate(other.policies) if name not in self.policies]
-        pairs = (
-            (getattr(self, name), getattr(other, name)[..., more]) for name in ("loss", "regret", "worst", "stuck")
-        )
+        pairs = ((getattr(self, name), getattr(other, name)[..., more]) for name in ARRAYS)
         values = (np.concatenate(pair, axis=-1) for pair in pairs)
         names = self.policies + tuple(other.policies[place] for place in more)
         return Measured(self.row, self.new, self.tasks, names, self.runs, *values)
@@ -63,7 +62,7 @@ class Measured(NamedTuple):
         """The same row without one of the policies."""
         left = [place for place, name in enumerate(self.policies) if name != policy]
         names = tuple(self.policies[place] for place in left)
-        values = (getattr(self, name)[..., left] for name in ("loss", "regret", "worst", "stuck"))
+        values = (getattr(self, name)[..., left] for name in ARRAYS)
         return Measured(self.row, self.new, self.tasks, names, self.runs, *values)
 
     def ties(self, policy: str, rival: str) -> bool:
