@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from worthwhile.errors import BadParameter, UnknownPolicy
-from worthwhile.policies.base import Known, known, methods_of
+from worthwhile.policies.base import INSTEAD, Known, known, methods_of
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.fixed import FixedOption
 from worthwhile.policies.imed import RatioImed
@@ -100,9 +100,10 @@ def test_who_is_told_nothing_is_pointed_to_the_default(truth: Known | None, hint
 
 
 def test_the_methods_of_a_policy_are_those_it_has() -> None:
-    assert set(methods_of(RatioImed())) == {"choose", "judge", "learn", "observe"}
+    assert set(methods_of(RatioImed())) == {"choose", "judge", "learn", "observe", *INSTEAD}
     assert methods_of(RatioImed())["learn"] is RatioImed.learn
-    assert methods_of(Lazy()) == {}
+    assert methods_of(RatioImed())["fail"] is RatioImed.fail
+    assert methods_of(Lazy()) == INSTEAD
 
 
 @pytest.mark.parametrize(
