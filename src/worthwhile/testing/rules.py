@@ -19,6 +19,7 @@ SAME_DECISION = "the same state, task and rng give the same decision and the sam
 PLAIN_NUMBERS = "plain Python numbers and lists mean the same as NumPy's"
 IN_PLACE = "learn and observe write into the state's arrays, keep their shapes and types, and return nothing"
 SIDE = "observe moves neither the price nor the counts of tasks and arrivals"
+FURTHER = "observe_failure, take_back and forgive do not move the counts of tasks and arrivals"
 MEMORY = "the state is all that a policy remembers"
 GROWTH = "growing the state changes no decision"
 COMPILES = "numba can compile it"
