@@ -66,7 +66,7 @@ def test_what_was_given_back_or_has_ended_is_nobodys(address: str) -> None:
         scheduler._transactor.ask(Releasing("theirs", ["1"]))
         assert row(scheduler).holder == "ours"
         scheduler._transactor.ask(Releasing("ours", ["1"]))
-        assert (row(scheduler).holder, scheduler.summary().running) == (None, 1)
+        assert (row(scheduler).holder, scheduler.summary().running) == (RELEASED, 1)
         assert claim(scheduler, "theirs").holder == "theirs"
         scheduler.report("1", reward=1.0, cost=1.0)
         assert renew(scheduler, "theirs") == ["1"]
