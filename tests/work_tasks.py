@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from waiting import wait_until
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, work
 
 OPTIONS = [1, 2, 4]
+JOULES = [0.0]  # burnt by this process
 COPIES: list[int] = []  # of this process, by `fork_and_return`
 UNTIL_TOLD = 30  # the first task of a stream that waits
 
@@ -140,6 +142,34 @@ def meet(folder: str, others: int) -> int:
     (Path(folder) / str(os.getpid())).touch()
     wait_until(lambda: len(os.listdir(folder)) >= others, "the others")
     return os.getpid()
+
+
+def warm(folder: str) -> None:
+    """Burns a thousand joules, and leaves a file named by its process."""
+    (Path(folder) / f"{os.getpid()} {secrets.token_hex(4)}").touch()
+    JOULES[0] += 1000.0
+
+
+def burn(kind: str, option: Any, payload: Any) -> Outcome:
+    """Seven joules, in a process that has warmed up; which one, is its reward."""
+    assert joules() >= 1000.0
+    if payload == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if payload == "meet":
+        meet(kind, 2)
+    JOULES[0] += 7.0
+    return Outcome(float(os.getpid()))
+
+
+def joules() -> float:
+    return JOULES[0]
+
+
+def stay_cold(how: str) -> None:
+    """A warm-up that fails."""
+    if how == "die":
+        os._exit(3)
+    raise KeyError(how)
 
 
 def wait_for(file: str) -> str:

@@ -30,6 +30,12 @@ def wait(kind, option, payload):
 
 def joules():
     return 7.0 * time.perf_counter()
+
+def prepare():
+    open(f"warm {os.getpid()}", "x").close()
+
+def cold():
+    raise OSError("no network")
 """
 
 
@@ -82,6 +88,20 @@ def test_what_cannot_be_run_is_refused_in_one_line(folder: Path, capsys: pytest.
         assert (said.out, len(said.err.splitlines())) == ("", 1)
     with Scheduler("x.db") as scheduler:
         assert scheduler.summary().reports == 1  # the good line before the bad one
+
+
+def test_processes_warm_up_first_or_nothing_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "tasks.jsonl").write_text(lines(3))
+    words = ["--tasks", "tasks.jsonl", "--warm-up"]
+    command = ["work", "jobs_of_a_test:sleep", "--store", "tasks.db", "--slots", "1", *words]
+    assert main([*command, "jobs_of_a_test:cold"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, len(said.err.splitlines())) == ("", 1)
+    assert "warm_up = cold: OSError: no network; no task runs without it" in said.err
+    assert main([*command, "cold"]) == 2
+    assert "'cold' is no import path" in capsys.readouterr().err
+    assert document(capsys, *words, "jobs_of_a_test:prepare")["reported"] == 3
+    assert len(list(folder.glob("warm *"))) == 1
 
 
 def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(folder: Path) -> None:

@@ -74,6 +74,8 @@ def add_commands(commands: Any) -> None:
     add("--in-order", action="store_true", help="report tasks in the order in which they arrived")
     lease = f"take over a task if its process was not heard of for so long ({LEASE:g})"
     add("--lease", type=float, default=LEASE, metavar="SECONDS", help=lease)
+    warm_up = "called without arguments, once in every process before its first task; not measured"
+    add("--warm-up", metavar="MODULE:FUNCTION", help=warm_up)
     add_executor(command)
     command.set_defaults(run=run_work)
 
@@ -131,6 +133,7 @@ def run_work(arguments: argparse.Namespace) -> int:
             in_order=arguments.in_order,
             after=ShowFailures(),
             lease=arguments.lease,
+            warm_up=None if arguments.warm_up is None else imported(arguments.warm_up),
         )
     show(asdict(done), done_text(done), arguments.json)
     if done.interrupted:

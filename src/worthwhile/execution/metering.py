@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from worthwhile.errors import WarmUpFailed
+from worthwhile.execution.warm_up import WarmUp, warm
 from worthwhile.live.validation import Option, feedback
 
 LEAST_COST = 1e-9  # of a task that no meter saw
@@ -82,8 +84,18 @@ def with_cost(returned: Any, cost: float) -> Outcome:
     return Outcome(feedback("reward", given.reward), feedback("cost", own), observed)
 
 
-def attempt(run: Callable[..., Any], meter: Meter, task: tuple[str, Option, Any]) -> Outcome | Failure:
-    """Meter: called where the task runs, which alone can read its clock; raises nothing."""
+def attempt(
+    run: Callable[..., Any], meter: Meter, warm_up: WarmUp | None, task: tuple[str, Option, Any]
+) -> Outcome | Failure | WarmUpFailed:
+    """Meter: called where the task runs, which alone can read its clock.
+
+    It raises nothing: some clusters hide what is raised behind an error of their own, others try it again.
+    """
+    try:
+        if warm_up is not None:
+            warm(warm_up)
+    except WarmUpFailed as error:
+        return error
     spent = Measure(meter)
     try:
         returned = run(*task)

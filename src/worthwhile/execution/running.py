@@ -10,11 +10,13 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from itertools import islice, takewhile
 from typing import Any
 
-from worthwhile.errors import BadParameter, TimedOut, WorkerLost
+from worthwhile.errors import BadParameter, TimedOut, WarmUpFailed, WorkerLost
 from worthwhile.execution.arrivals import Arrival
-from worthwhile.execution.executors import LocalExecutor
+from worthwhile.execution.executors import Job, LocalExecutor
 from worthwhile.execution.metering import LEAST_COST, Failure, Meter, Outcome, attempt
+from worthwhile.execution.warm_up import WarmUp
 from worthwhile.live.task import Task
+from worthwhile.live.validation import Option
 
 AT_ONCE = 16  # tasks per transaction: the first need not wait for the last
 
@@ -39,28 +41,34 @@ class RunningTasks:
         timeout: float | None,
         lost_cost: float | None,
         in_order: bool,
+        warm_up: WarmUp | None,
         stop: Callable[[Exception], None],
     ) -> None:
         self.executor, self.run, self.meter = executor, run, meter
-        self.timeout, self.lost_cost, self.in_order = timeout, lost_cost, in_order
+        self.timeout, self.lost_cost, self.in_order, self.warm_up = timeout, lost_cost, in_order, warm_up
         self.stop = stop  # called when the executor can run no more tasks
         self.local = executor if isinstance(executor, LocalExecutor) else None
         self.tasks: dict[RunningTask, None] = {}  # a set in the order of arrival
         self.events: queue.SimpleQueue[tuple[RunningTask, Future[Any]] | None] = queue.SimpleQueue()
         if self.local is not None:
-            check_picklable(run=run, meter=meter)
+            check_picklable(run=run, meter=meter, warm_up=warm_up and warm_up.call)
 
     def submit(self, task: Task, arrival: Arrival) -> None:
         """Have a decided task run."""
         running = RunningTask(task, arrival)
-        call: tuple[Any, ...] = attempt, self.run, self.meter, (task.kind, task.option, arrival.payload)
         try:
-            future = self.local.submit_within(self.timeout, *call) if self.local else self.executor.submit(*call)
+            future = self.submitted((task.kind, task.option, arrival.payload))
         except RuntimeError as error:  # shut down, or broken: with a key, the task is done when work goes on
             self.stop(error)
             return
         self.tasks[running], running.future = None, future
         future.add_done_callback(lambda future: self.events.put((running, future)))
+
+    def submitted(self, task: tuple[str, Option, Any]) -> Future[Any]:
+        """Where processes can be told apart, each warms up by itself; elsewhere its first task sees to it."""
+        if self.local is None:
+            return self.executor.submit(attempt, self.run, self.meter, self.warm_up, task)
+        return self.local.submit_job(Job(self.timeout, attempt, (self.run, self.meter, None, task), {}, self.warm_up))
 
     def drop(self, running: RunningTask) -> None:
         """Stop it where that is possible; whatever comes of it does not count."""
@@ -115,14 +123,18 @@ class RunningTasks:
         if running.outcome is None and running in self.tasks:
             try:
                 running.outcome = self.outcome_of(running, future)
-            except BrokenExecutor as error:
+            except (BrokenExecutor, WarmUpFailed) as error:
                 del self.tasks[running]
                 self.stop(error)
 
     def outcome_of(self, running: RunningTask, future: Future[Any]) -> Outcome | Failure:
         try:
-            outcome: Outcome | Failure = future.result()
+            outcome: Outcome | Failure | WarmUpFailed = future.result()
+            if isinstance(outcome, WarmUpFailed):
+                raise outcome
             return outcome
+        except WarmUpFailed:
+            raise
         except (WorkerLost, TimedOut) as error:
             return self.lost(f"{type(error).__name__}: {error}", error.seconds)
         except (Exception, CancelledError) as error:
@@ -136,7 +148,7 @@ class RunningTasks:
         return Failure(why, max(cost, LEAST_COST))
 
 
-def check_picklable(**functions: Callable[..., Any]) -> None:
+def check_picklable(**functions: Callable[..., Any] | None) -> None:
     """Refuse a function that another process could not import."""
     for name, function in functions.items():
         try:

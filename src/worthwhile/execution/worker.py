@@ -20,6 +20,7 @@ from worthwhile.execution.elsewhere import Elsewhere, Wanted
 from worthwhile.execution.executors import LocalExecutor
 from worthwhile.execution.metering import Failure, Meter, Outcome
 from worthwhile.execution.running import AT_ONCE, RunningTask, RunningTasks
+from worthwhile.execution.warm_up import warm_up_of
 from worthwhile.live.claims import Claim
 from worthwhile.live.group_commit import Request
 from worthwhile.live.requests import outcome
@@ -72,13 +73,15 @@ def work(
     in_order: bool = False,
     after: Callable[[Finished], None] | None = None,
     lease: float = LEASE,
+    warm_up: Callable[[], Any] | None = None,
 ) -> Worked:
     """Do tasks as they arrive, as many at once as the executor has room for; each is decided, run and reported.
 
     `run(kind, option, payload)` returns a reward or an `Outcome`. A task that raises, takes longer than `timeout` or
     loses its process is reported with `failed_reward` and what it cost. Ctrl-C lets running tasks end; a second one
     does not. A stream that yields None has nothing at the moment. What runs is claimed: another `work` on the same
-    stream leaves it alone, and takes it over if it has not heard of this one for `lease` seconds.
+    stream leaves it alone, and takes it over if it has not heard of this one for `lease` seconds. `warm_up()` is called
+    once in every process before its first task, and neither measured nor timed.
 
     >>> stream = [("sums", [10, 1000], None, f"job {number}") for number in range(3)]
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -87,9 +90,9 @@ def work(
     """
     reward = feedback("reward", failed_reward)
     check(scheduler, in_flight, timeout=timeout, lost_cost=lost_cost, lease=lease)
-    stream = Stream(tasks)
+    stream, warm = Stream(tasks), warm_up_of(warm_up)
     with LocalExecutor() if executor is None else nullcontext(executor) as chosen:
-        running = RunningTasks(chosen, run, meter, timeout, lost_cost, in_order, stream.end)
+        running = RunningTasks(chosen, run, meter, timeout, lost_cost, in_order, warm, stream.end)
         with Claims(scheduler, lease, running.wake) as claims:
             return Worker(claims, stream, running, in_flight or room_of(chosen), reward, after).work()
 
