@@ -358,7 +358,7 @@ def test_a_block_measures_its_own_cost(address: str) -> None:
             task.reward = 1 / 0
         with pytest.raises(BadFeedback, match=r"task 4 has no reward; set task.reward"), scheduler.task("x", OPTIONS):
             pass
-        assert [line.state for line in scheduler.latest(2)] == ["cancelled", "cancelled"]
+        assert [line.state for line in scheduler.latest(2)] == ["cancelled", "failed"]
         assert scheduler.summary().reports == 2
 
 

@@ -18,6 +18,7 @@ from worthwhile.live.validation import (
     not_negative,
     plain_option,
     plain_options,
+    reason_text,
     task_number,
 )
 
@@ -78,6 +79,12 @@ def observing(id: str | int, option: Option, reward: float, cost: float) -> Requ
     """Says what another option would have brought."""
     number, values = task_number(id), (feedback("reward", reward), feedback("cost", cost))
     return Request(methodcaller("observe", number, plain_option(option), *values), number)
+
+
+def failing(id: str | int, cost: float | None, reason: str) -> Request:
+    """Says that a task has failed."""
+    number, spent = task_number(id), None if cost is None else feedback("cost", cost)
+    return Request(methodcaller("fail", number, spent, reason_text(reason)), number)
 
 
 def cancelling(id: str | int) -> Request:

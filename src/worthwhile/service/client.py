@@ -167,6 +167,10 @@ class Client:
         if refused:
             raise error_of(refused[0].problem)
 
+    def fail(self, id: str | int, cost: float | None = None, reason: str = "") -> None:
+        """A task has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
+        self._send("POST", f"{task_path(id)}/fail", {"cost": cost, "reason": reason})
+
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
         body = {"option": plain(option), "reward": reward, "cost": cost}

@@ -35,7 +35,7 @@ class Rows:
         self.keys: dict[str, int] = {}
         self.running: dict[int, dict[int, TaskRow]] = defaultdict(dict)  # by kind and task
         self.log: list[LogRow] = []
-        self.observed: dict[int, list[LogRow]] = {}  # by task
+        self.further: dict[int, list[LogRow]] = {}  # entries by task, but for results of first attempts
         self.snapshot: Snapshot | None = None
 
 
@@ -141,7 +141,13 @@ class MemoryStore(Forkable):
         return [tasks[number] for number in range(len(tasks), max(0, len(tasks) - count), -1)]
 
     def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
-        return [row for task in tasks for row in self.by_id[id].observed.get(task, [])]
+        return [row for task in tasks for row in self.by_id[id].further.get(task, []) if row.observed > OWN]
+
+    def outcomes(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
+        kept = self.by_id[id]
+        rows = {row for task in tasks for row in kept.further.get(task, []) if row.observed <= OWN}
+        numbers = [row.report for row in self.tasks(id, tasks) if row.report is not None]
+        return sorted(rows | {kept.log[number - 1] for number in numbers})
 
     def reports(self, id: int, after: int, count: int) -> list[LogRow]:
         return self.by_id[id].log[after : after + count]
@@ -182,8 +188,8 @@ class MemoryStore(Forkable):
                 running[row.kind][task] = row
         for entry in reports:
             kept.log.append(entry)
-            if entry.observed != OWN:
-                kept.observed.setdefault(entry.task, []).append(entry)
+            if entry.observed != OWN or entry.outcome:
+                kept.further.setdefault(entry.task, []).append(entry)
 
     def save(self, id: int, snapshot: Snapshot) -> None:
         kept = self.by_id[id]
@@ -252,6 +258,6 @@ def take_back(
         if not row.ended():
             kept.running[row.kind][row.task] = row
     for entry in reports:
-        observations = kept.observed.get(entry.task, [])
-        if entry in observations:
-            observations.remove(entry)
+        further = kept.further.get(entry.task, [])
+        if entry in further:
+            further.remove(entry)

@@ -74,11 +74,15 @@ ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values
 # Option and overhead change only when history tells of a task first by an observation, then by its own report.
 CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?,
   outcome = ?, attempts = ?, lease_end = ?, holder = ?, checksum = ? where scheduler = ? and task = ?"""
+# Another attempt is another decision.
+CHANGE_DECISIONS = """update tasks set pending = ?, reward_estimate = ?, cost_estimate = ?, price = ?, seen = ?,
+  policy = ?, decided = ? where scheduler = ? and task = ?"""
 
 LOGGED = ", ".join(LogRow._fields[:-1])  # `damage` is found when a row is read
 SELECT_LOG = f"select {LOGGED}, checksum from reports where scheduler = ?"
 READ_LOG = f"{SELECT_LOG} and number > ? order by number limit ?"
-READ_OBSERVATIONS = f"{SELECT_LOG} and task in ({{list}}) and observed <> {OWN}"
+READ_OBSERVATIONS = f"{SELECT_LOG} and task in ({{list}}) and observed > {OWN}"
+READ_OUTCOMES = f"{SELECT_LOG} and task in ({{list}}) and observed <= {OWN}"
 ADD_TO_LOG = f"insert into reports (scheduler, {LOGGED}, checksum) values ({marks(15)})"
 
 READ_SNAPSHOT = f"select {columns(Snapshot)} from snapshots where scheduler = ?"
@@ -167,7 +171,14 @@ class SqlTransaction(ABC):
         return [task_row(id, row) for row in self.query(READ_LATEST_TASKS, (id, count))]
 
     def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
-        rows = [log_row(id, row) for row in self.listed(READ_OBSERVATIONS, (id,), tasks)]
+        return self.sound_entries(id, READ_OBSERVATIONS, tasks)
+
+    def outcomes(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
+        return sorted(self.sound_entries(id, READ_OUTCOMES, tasks))
+
+    def sound_entries(self, id: int, sql: str, tasks: Sequence[int]) -> list[LogRow]:
+        """Entries of the log that some tasks have, all of them as they were written."""
+        rows = [log_row(id, row) for row in self.listed(sql, (id,), tasks)]
         for row in rows:
             if row.damage:
                 raise Damaged("reports", f"scheduler {id}, number {row.number!r}", row.damage)
@@ -214,6 +225,12 @@ class SqlTransaction(ABC):
                  row.lease_end, row.holder, task_checksum(id, row), id, row.task)
                 for row in changed
             ])  # fmt: skip
+            if again := [row for row in changed if row.attempts is not None]:
+                self.write(CHANGE_DECISIONS, [
+                    (row.pending, row.reward_estimate, row.cost_estimate, row.price, row.seen, row.policy, row.decided,
+                     id, row.task)
+                    for row in again
+                ])  # fmt: skip
         if names or tasks or reports:
             self.write(COUNT_ROWS, [(len(names), len(tasks), len(reports), id)])
         self.wrote(id, tasks, changed)
