@@ -65,7 +65,7 @@ def test_the_lines_of_a_file_are_done_once_and_the_file_may_grow(
     assert document(capsys, "--tasks", "tasks.jsonl")["reported"] == 3
     tasks.write_text(lines(4) + lines(1, payload="no reward", key="own"))
     answer = document(capsys, "--tasks", "tasks.jsonl", "--failed-reward", "-1", "--meter", "jobs_of_a_test:joules")
-    assert (answer["reported"], answer["failed"], answer["skipped"], answer["reward"]) == (2, 1, 3, 1.0)
+    assert (answer["reported"], answer["failed"], answer["skipped"], answer["reward"]) == (1, 1, 3, 1.0)
     assert answer["cost"] >= 2 * 7 * 0.01
     with Scheduler("tasks.db") as scheduler:
         assert {line.key for line in scheduler.latest(9)} == {*(f"tasks.jsonl:{line}" for line in range(1, 5)), "own"}
@@ -134,7 +134,8 @@ def test_why_tasks_failed_is_said_once_and_it_matters_if_all_did(
     said = capsys.readouterr()
     assert said.err.count("reward = 'text'; it must be a number") == 1
     assert "task 4 (y, 0.01) failed" in said.err
-    assert "4 tasks done, 4 of them failed" in said.out
+    reason = "BadFeedback: reward = 'text'; it must be a number"
+    assert f"4 tasks done, 4 of them failed (3 × {reason}), 0 were done before" in said.out
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 from worthwhile import Scheduler
 from worthwhile.demo.view import View, bar
-from worthwhile.execution.worker import Finished
+from worthwhile.execution.results import Finished
 
 KINDS = ["digits", "a kind with a long name", "iris"]
 TAKEN = [2, 2, 2, 16, 1]  # by every kind, again and again
@@ -103,7 +103,7 @@ def drawn(columns: int, rows: int = 30) -> list[str]:
 def test_eighty_columns_show_everything_once_with_bars() -> None:
     lines = drawn(80)
     assert re.fullmatch(r"█{30}  60 of 60 tasks   [\d.]+/s   0 s left", lines[0])
-    assert lines[1] == "reward/cost 0.25000   price θ 0.25000   1 failed"
+    assert lines[1] == "reward/cost 0.25000   price θ 0.25000   1 failed: it broke"
     assert lines[3].split() == ["option", "1", "2", "16"]
     assert [line[:14].strip() for line in lines[4:7]] == ["a kind with a", "iris", "digits"]
     assert lines[7:] == [""]

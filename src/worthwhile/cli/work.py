@@ -22,7 +22,8 @@ from worthwhile.execution.arrivals import Arrival
 from worthwhile.execution.claims import LEASE
 from worthwhile.execution.clusters import SYSTEMS, executor_on
 from worthwhile.execution.metering import METERS
-from worthwhile.execution.worker import Finished, Worked, work
+from worthwhile.execution.results import Finished, Worked, most_frequent
+from worthwhile.execution.worker import work
 from worthwhile.formatting import digits, shown
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.summary import counted
@@ -70,7 +71,7 @@ def add_commands(commands: Any) -> None:
     add("--tasks", default="-", metavar="FILE", help="one JSON object per line (standard input)")
     add("--timeout", type=float, metavar="SECONDS", help="stop a task that runs longer; it counts as failed")
     add("--meter", default="wall", metavar="METER", help="what a task costs: wall, cpu or MODULE:FUNCTION (wall)")
-    add("--failed-reward", type=float, default=0.0, metavar="R", help="reward of a task that fails (0)")
+    add("--failed-reward", type=float, metavar="R", help="a task that fails is a result worth R (it is none)")
     add("--in-order", action="store_true", help="report tasks in the order in which they arrived")
     lease = f"take over a task if its process was not heard of for so long ({LEASE:g})"
     add("--lease", type=float, default=LEASE, metavar="SECONDS", help=lease)
@@ -138,7 +139,7 @@ def run_work(arguments: argparse.Namespace) -> int:
     show(asdict(done), done_text(done), arguments.json)
     if done.interrupted:
         return INTERRUPTED
-    return int(0 < done.reported == done.failed)  # 1 if all failed
+    return int(done.failed > 0 and not done.reported)
 
 
 class ShowFailures:
@@ -209,7 +210,8 @@ def shortened(text: str) -> str:
 def done_text(done: Worked) -> str:
     """The answer to `worthwhile work`."""
     here, elsewhere = (" here", f", {done.elsewhere:,} done elsewhere") if done.elsewhere else ("", "")
-    counts = f"{counted(done.reported, 'task')} done{here}, {done.failed:,} of them failed{elsewhere}"
+    why = f" ({most_frequent(done.reasons)})" if done.reasons else ""
+    counts = f"{counted(done.done, 'task')} done{here}, {done.failed:,} of them failed{why}{elsewhere}"
     counts += f", {done.skipped:,} were done before"
     if done.dropped:
         counts += f", {done.dropped:,} were begun here and counted elsewhere"
@@ -259,7 +261,7 @@ def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argp
         done = work(scheduler, tasks, run, executor=executor, after=view)
         view.draw()
         scheduler.export(folder / "outcomes.csv")
-    if not done.reported + done.skipped:  # interrupted before the first, or none was asked for
+    if not done.done + done.skipped:  # interrupted before the first, or none was asked for
         show(asdict(done), done_text(done), arguments.json)
         return INTERRUPTED if done.interrupted else 0
     comparison = compare(folder / "outcomes.csv")

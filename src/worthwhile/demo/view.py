@@ -6,7 +6,7 @@ import os
 import time
 from typing import TextIO
 
-from worthwhile.execution.worker import Finished
+from worthwhile.execution.results import Finished, Worked, most_frequent
 from worthwhile.formatting import number, shown
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.summary import KindSummary, Summary
@@ -23,13 +23,13 @@ class View:
 
     def __init__(self, scheduler: Scheduler, total: int, out: TextIO) -> None:
         self.scheduler, self.total, self.out = scheduler, total, out
-        self.drawn, self.failed, self.tasks = 0, 0, 0
+        self.drawn, self.tasks, self.done = 0, 0, Worked()
         self.began = self.last = time.monotonic()
         self.redraws = out.isatty() and os.environ.get("TERM") != "dumb"
         self.every = 0.5 if self.redraws else 5.0
 
     def __call__(self, finished: Finished) -> None:
-        self.failed += finished.failure is not None
+        self.done.count(finished)
         self.tasks += 1
         if self.tasks == 1:  # starting processes is no part of the pace
             self.began = time.monotonic()
@@ -68,7 +68,7 @@ class View:
         """What was earned so far, and what a unit of cost is worth."""
         if not summary.reports:
             return ["starting …"]
-        failed = [f"{self.failed} failed"] if self.failed else []
+        failed = [f"{self.done.failed} failed: {most_frequent(self.done.reasons)}"] if self.done.failed else []
         return [f"reward/cost {number(summary.ratio)}", f"price θ {number(summary.price)}", *failed]
 
 

@@ -151,7 +151,7 @@ class LocalExecutor(Executor):
         except WorkerLost as error:
             doomed = process.doomed  # its task was stopped, or everything was: nothing is wrong with the warm-up
             self.replace(slot)
-            raise error if doomed else failed(warm_up, f"its process ended ({error})") from None
+            raise error if doomed else failed(warm_up, str(error)) from None
         if not good:
             raise answer if isinstance(answer, WarmUpFailed) else failed(warm_up, f"{type(answer).__name__}: {answer}")
         process.warm = warm_up.mark
@@ -254,8 +254,8 @@ class Process:
         except (EOFError, OSError):
             seconds = time.perf_counter() - began
             self.process.join(GRACE)
-            ended = f"process {self.pid} ended with code {self.process.exitcode} while it ran the task"
-            raise WorkerLost(f"{ended}; killed, crashed or out of memory?", seconds) from None
+            ended = f"its process ended with code {self.process.exitcode}; killed, crashed or out of memory?"
+            raise WorkerLost(ended, seconds) from None  # without its number: the same reason in the same words
         seconds = time.perf_counter() - began
         raise TimedOut(f"the task ran for more than {timeout:g} s and was stopped; allow more, or do less", seconds)
 

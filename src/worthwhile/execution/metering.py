@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from worthwhile.errors import BadFeedback, WarmUpFailed
 from worthwhile.execution.warm_up import WarmUp, warm
+from worthwhile.live.task import in_words
 from worthwhile.live.validation import Option, feedback
 
 LEAST_COST = 1e-9  # of a task that no meter saw
+NO_REASON = "the task did not say why"
 Meter = Callable[[], float]  # a number that grows: seconds, joules
 METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}
 
@@ -87,7 +89,7 @@ def with_cost(returned: Any, cost: float) -> Outcome:
     if given.failed:
         if given.reward is not None:
             raise BadFeedback(f"reward = {given.reward!r} of a task that failed; leave out the one or the other")
-        return replace(given, cost=feedback("cost", own), observed=observed)
+        return replace(given, cost=feedback("cost", own), observed=observed, reason=str(given.reason))
     return Outcome(feedback("reward", given.reward), feedback("cost", own), observed)
 
 
@@ -108,6 +110,6 @@ def attempt(
         returned = run(*task)
         outcome = with_cost(returned, spent.so_far())
         assert outcome.cost is not None
-        return Failure(outcome.reason, outcome.cost, outcome.observed) if outcome.failed else outcome
+        return Failure(outcome.reason or NO_REASON, outcome.cost, outcome.observed) if outcome.failed else outcome
     except Exception as error:
-        return Failure(f"{type(error).__name__}: {error}", spent.so_far())
+        return Failure(in_words(error), spent.so_far())

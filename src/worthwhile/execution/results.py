@@ -49,11 +49,10 @@ class Worked:
         self.failed += finished.failure is not None
         self.reward += finished.reward or 0.0
         self.cost += finished.cost
-
-    def count_reason(self, why: str) -> None:
-        """An attempt has failed."""
-        if why in self.reasons or len(self.reasons) < MOST_REASONS:
-            self.reasons[why] = self.reasons.get(why, 0) + 1
+        self.tried_again += len(finished.earlier)
+        for why in finished.earlier if finished.failure is None else (*finished.earlier, finished.failure):
+            if why in self.reasons or len(self.reasons) < MOST_REASONS:
+                self.reasons[why] = self.reasons.get(why, 0) + 1
 
 
 def most_frequent(reasons: dict[str, int]) -> str:

@@ -14,6 +14,7 @@ from worthwhile.errors import BadParameter, TimedOut, WarmUpFailed, WorkerLost
 from worthwhile.execution.arrivals import Arrival
 from worthwhile.execution.executors import Job, LocalExecutor
 from worthwhile.execution.metering import LEAST_COST, Failure, Meter, Outcome, attempt
+from worthwhile.execution.results import Finished
 from worthwhile.execution.warm_up import WarmUp
 from worthwhile.live.task import Task
 from worthwhile.live.validation import Option
@@ -28,6 +29,17 @@ class RunningTask:
         self.task, self.arrival, self.began = task, arrival, time.perf_counter()
         self.future: Future[Any] | None = None
         self.outcome: Outcome | Failure | None = None  # once it has ended
+
+    def result(self) -> Outcome | Failure:
+        """The outcome of a task that has ended."""
+        assert self.outcome is not None
+        return self.outcome
+
+    def finished(self, reward: float | None) -> Finished:
+        """As its user is told; the reward is what was stored."""
+        outcome = self.result()
+        failure = outcome.why if isinstance(outcome, Failure) else None
+        return Finished(self.task, reward, outcome.cost or LEAST_COST, failure)
 
 
 class RunningTasks:
