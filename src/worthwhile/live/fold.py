@@ -13,7 +13,7 @@ from zlib import crc32
 from worthwhile import state as states
 from worthwhile.errors import BrokenRule
 from worthwhile.live.engines import engine_of
-from worthwhile.live.stores.base import NO_POLICY, OWN, REPLACES, RESTORED, LogRow, Snapshot
+from worthwhile.live.stores.base import OWN, REPLACES, RESTORED, WORTH_A_NUMBER, LogRow, Snapshot
 from worthwhile.live.totals import Folded, new_totals
 from worthwhile.policies.base import Policy
 from worthwhile.state import Size
@@ -113,10 +113,10 @@ class Fold:
             engine.forgive(kind, option)
             return
         if row.observed <= REPLACES:
-            if row.policy == NO_POLICY:
-                engine.take_back_loss(kind, option, row.cost_estimate, task)
-            else:
+            if row.policy == WORTH_A_NUMBER:
                 engine.discount_result(kind, option, row.reward_estimate, row.cost_estimate)
+            else:
+                engine.take_back_loss(kind, option, row.cost_estimate, task)
         if row.reward is None:
             engine.fail_again(kind, option, cost, task)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from worthwhile.live.stores.base import (
     OWN,
     REPLACES,
     RESULT,
+    WORTH_A_NUMBER,
     LogRow,
     TaskRow,
 )
@@ -88,15 +90,25 @@ class Outcomes(Rows):
         entry = self.log_outcome(row, self.replica.settings.failed_reward, self.usual_cost(row), LOST, LEASE_ENDED)
         self.update(row._replace(report=entry, outcome=LOST, lease_end=0.0))
 
+    def next_attempt(self, row: TaskRow) -> TaskRow:
+        """The task with its latest attempt among the earlier ones, and nothing known of the next."""
+        entry = self.entry_of(row)
+        attempt = {
+            "option": row.option, "cost": entry.cost, "overhead": row.overhead, "reason": entry.reason,
+            "outcome": row.outcome, "report": row.report,
+        }  # fmt: skip
+        attempts = json.dumps([*json.loads(row.attempts or "[]"), attempt], ensure_ascii=False)
+        return row._replace(reward=None, cost=None, report=None, outcome=RESULT, attempts=attempts, holder=None)
+
     def usual_cost(self, row: TaskRow) -> float:
         """What a failure costs that nobody has measured: the average, from which the overhead is taken off."""
         if row.outcome == LOST:
-            return self.loss_of(row).cost
+            return self.entry_of(row).cost
         average = average_cost(self.replica.fold.state.totals, row.kind, row.option)
         return NEXT_TO_NOTHING if average is None else max(average - row.overhead, NEXT_TO_NOTHING)
 
-    def loss_of(self, row: TaskRow) -> LogRow:
-        """The entry of the log for a task that was taken for lost."""
+    def entry_of(self, row: TaskRow) -> LogRow:
+        """The entry of the log that says what came of a task."""
         entries = [*self.tx.outcomes(self.replica.id, [row.task]), *self.entries]
         return next(entry for entry in entries if entry.number == row.report)
 
@@ -105,7 +117,7 @@ class Outcomes(Rows):
         number = self.header.reports + len(self.entries) + 1
         entry = row.log_row(number, reward, cost)._replace(observed=OWN - row.attempt, outcome=outcome, reason=reason)
         if row.outcome == LOST:
-            entry = instead_of(self.loss_of(row), entry)
+            entry = instead_of(self.entry_of(row), entry)
         self.log(entry)
         return number
 
@@ -200,5 +212,5 @@ def instead_of(loss: LogRow, entry: LogRow) -> LogRow:
         observed=entry.observed - OWN + REPLACES,
         reward_estimate=loss.reward or 0.0,
         cost_estimate=loss.cost + loss.overhead,
-        policy=NO_POLICY if loss.reward is None else loss.policy,
+        policy=NO_POLICY if loss.reward is None else WORTH_A_NUMBER,
     )

@@ -22,6 +22,7 @@ RESULT, FAILED, LOST, RESTORED = range(4)  # LogRow.outcome, and but for the las
 STATES = "reported", "failed", "expired"  # of tasks with these outcomes
 MOST_TASKS = (1 << 48) - 1  # random draws are numbered by task, in 48 bits
 NO_POLICY = 0  # TaskRow.policy of history that no policy of this scheduler decided
+WORTH_A_NUMBER = -1  # LogRow.policy of an entry that replaces a loss which was learned from as a result
 
 
 @dataclass(slots=True)
@@ -123,8 +124,8 @@ AFTER_REPORT = TaskRow._fields.index("features")
 class LogRow(NamedTuple):
     """One entry of the log: what came of an attempt at a task, or a side observation of another option.
 
-    One that replaces a loss has, in place of estimates, what the loss had counted for: its cost with overhead and, if
-    it was learned from as a result, its reward; then it has a policy, otherwise NO_POLICY.
+    One that replaces a loss has, in place of estimates, what the loss had counted for: its cost with overhead and its
+    reward; NO_POLICY if that was none, otherwise WORTH_A_NUMBER.
     """
 
     number: int
