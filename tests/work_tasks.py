@@ -131,6 +131,20 @@ def give_up(kind: str, option: Any, payload: Any) -> Outcome:
     return Outcome(cost=3.0, observed={1: (0.1, 1.0)}, failed=True, reason="out of luck")
 
 
+def good_or_bad(kind: str, option: Any, payload: list[str]) -> Outcome:
+    """Leaves a line in a file, and raises unless its option is good; `wait` waits before that for a file .go."""
+    file, name = payload
+    with open(file, "a", encoding="utf-8") as lines:
+        lines.write(f"{name} {option}\n")
+    if option == "wait":
+        wait_until(Path(f"{file}.go").exists, "leave to go on")
+    if option == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if option == "bad":
+        raise KeyError(name)
+    return Outcome(1.0, 2.0)
+
+
 def written_down(kind: str, option: Any, payload: Any) -> float:
     """Leaves a line in a file for every time it runs to its end; after the first ones, when there is a file .go."""
     file, name = payload

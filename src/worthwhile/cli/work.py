@@ -71,6 +71,7 @@ def add_commands(commands: Any) -> None:
     add("--tasks", default="-", metavar="FILE", help="one JSON object per line (standard input)")
     add("--timeout", type=float, metavar="SECONDS", help="stop a task that runs longer; it counts as failed")
     add("--meter", default="wall", metavar="METER", help="what a task costs: wall, cpu or MODULE:FUNCTION (wall)")
+    add("--attempts", type=whole, default=1, metavar="N", help="try a task that fails with other options, N in all (1)")
     add("--failed-reward", type=float, metavar="R", help="a task that fails is a result worth R (it is none)")
     add("--in-order", action="store_true", help="report tasks in the order in which they arrived")
     lease = f"take over a task if its process was not heard of for so long ({LEASE:g})"
@@ -131,6 +132,7 @@ def run_work(arguments: argparse.Namespace) -> int:
             timeout=arguments.timeout,
             meter=meter,
             failed_reward=arguments.failed_reward,
+            attempts=arguments.attempts,
             in_order=arguments.in_order,
             after=ShowFailures(),
             lease=arguments.lease,
@@ -149,11 +151,17 @@ class ShowFailures:
         self.causes: set[str] = set()
 
     def __call__(self, finished: Finished) -> None:
-        cause = finished.failure
-        if cause is not None and cause not in self.causes and len(self.causes) < MOST_CAUSES:
+        task = finished.task
+        for cause in finished.earlier:
+            self.show(f"task {task.id} ({task.kind}) failed and was tried again", cause)
+        if finished.failure is not None:
+            self.show(f"task {task.id} ({task.kind}, {shown(task.option)}) failed", finished.failure)
+
+    def show(self, what: str, cause: str) -> None:
+        if cause not in self.causes and len(self.causes) < MOST_CAUSES:
             self.causes.add(cause)
-            task, last = finished.task, " (no more reasons are shown)" * (len(self.causes) == MOST_CAUSES)
-            sys.stderr.write(f"task {task.id} ({task.kind}, {shown(task.option)}) failed: {cause}{last}\n")
+            last = " (no more reasons are shown)" * (len(self.causes) == MOST_CAUSES)
+            sys.stderr.write(f"{what}: {cause}{last}\n")
 
 
 def imported(path: str) -> Callable[..., Any]:
@@ -213,6 +221,8 @@ def done_text(done: Worked) -> str:
     why = f" ({most_frequent(done.reasons)})" if done.reasons else ""
     counts = f"{counted(done.done, 'task')} done{here}, {done.failed:,} of them failed{why}{elsewhere}"
     counts += f", {done.skipped:,} were done before"
+    if done.tried_again:
+        counts += f", {done.tried_again:,} attempts followed a failed one"
     if done.dropped:
         counts += f", {done.dropped:,} were begun here and counted elsewhere"
     ratio = f", reward / cost of this run = {digits(done.reward / done.cost)}" if done.cost else ""

@@ -1,29 +1,68 @@
-"""Report: what came of an attempt at a task, as a request for the next transaction."""
+"""Report: what came of an attempt at a task, as a request for the next transaction; a failure may lead to the next."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from worthwhile.errors import AlreadyFailed, BadTask
+from worthwhile.execution.claims import Claims
 from worthwhile.execution.metering import Failure, Outcome
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
+from worthwhile.live.requests import Retrying
+from worthwhile.live.stores.base import TaskRow
 from worthwhile.live.task import Task
-from worthwhile.live.validation import reason_text, task_number
+from worthwhile.live.validation import option_text, reason_text, task_number
+
+
+class Ended(NamedTuple):
+    """What was stored of an attempt."""
+
+    reward: float | None
+    again: Task | None = None  # the next attempt, if there is one
+
+
+class Limits(NamedTuple):
+    """What becomes of failures."""
+
+    attempts: int = 1  # at a task, the first one included
+    failed_reward: float | None = None  # what one is worth, unless the scheduler knows
 
 
 class Ending(Request):
-    """A result or a failure, with what was observed of other options: all of it is stored, or nothing."""
+    """A result or a failure, what was observed of other options, and the next attempt: all of it, or nothing."""
 
     task: int
 
-    def __init__(self, task: Task, outcome: Outcome | Failure, failed_reward: float | None) -> None:
-        self.task, self.outcome, self.failed_reward = task_number(task.id), outcome, failed_reward
+    def __init__(self, claims: Claims, task: Task, outcome: Outcome | Failure, limits: Limits) -> None:
+        self.claims, self.task, self.outcome, self.limits = claims, task_number(task.id), outcome, limits
+        self.option = option_text(task.option)
         self.others = {option: values for option, values in outcome.observed.items() if option != task.option}
 
-    def action(self, batch: Batch) -> float | None:
-        """The reward, as it is stored."""
+    def action(self, batch: Batch) -> Ended:
+        row = batch.task(self.task)
+        self.check_ours(batch, row)
         if isinstance(self.outcome, Outcome):
-            return batch.report_all(self.task, self.outcome.reward, self.outcome.cost, self.others).reward
+            return Ended(batch.report_all(self.task, self.outcome.reward, self.outcome.cost, self.others).reward)
         observed = [batch.observation(self.task, option, *values) for option, values in self.others.items()]
-        row = batch.fail(self.task, self.outcome.cost, reason_text(self.outcome.why), self.failed_reward)
+        row = batch.fail(self.task, self.outcome.cost, reason_text(self.outcome.why), self.limits.failed_reward)
         for new in filter(None, observed):
             batch.log_observation(row, *new)
-        return row.reward
+        return Ended(row.reward, self.again(batch, row))
+
+    def check_ours(self, batch: Batch, row: TaskRow) -> None:
+        """Whoever has taken the task over may have another option by now, and decides about the next attempt."""
+        ours = row.option == batch.replica.options.number.get(self.option)
+        if isinstance(self.outcome, Failure):
+            ours = ours and row.holder == self.claims.holder
+        if not ours and not row.ended():
+            raise AlreadyFailed(f"task {self.task} is run elsewhere by now")
+
+    def again(self, batch: Batch, row: TaskRow) -> Task | None:
+        """Another attempt, unless there were enough, or every option has failed."""
+        if row.attempt + 1 >= self.limits.attempts:
+            return None
+        try:
+            return Retrying(self.claims.scheduler, row.task, row.attempt, self.claims.lease).action(batch)
+        except BadTask:  # no option is left
+            return None

@@ -26,9 +26,22 @@ class RunningTask:
     """A task that runs, or has ended and is not reported yet."""
 
     def __init__(self, task: Task, arrival: Arrival) -> None:
-        self.task, self.arrival, self.began = task, arrival, time.perf_counter()
+        self.arrival = arrival
+        self.earlier: tuple[str, ...] = ()  # why earlier attempts failed
+        self.spent = 0.0  # by them
+        self.begin(task)
+
+    def begin(self, task: Task) -> None:
+        """An attempt."""
+        self.task, self.began = task, time.perf_counter()
         self.future: Future[Any] | None = None
         self.outcome: Outcome | Failure | None = None  # once it has ended
+
+    def try_again(self, task: Task) -> None:
+        """The next attempt, after one that has failed."""
+        finished = self.finished(None)
+        self.earlier, self.spent = (*self.earlier, finished.failure or ""), finished.cost
+        self.begin(task)
 
     def result(self) -> Outcome | Failure:
         """The outcome of a task that has ended."""
@@ -39,7 +52,7 @@ class RunningTask:
         """As its user is told; the reward is what was stored."""
         outcome = self.result()
         failure = outcome.why if isinstance(outcome, Failure) else None
-        return Finished(self.task, reward, outcome.cost or LEAST_COST, failure)
+        return Finished(self.task, reward, self.spent + (outcome.cost or LEAST_COST), failure, self.earlier)
 
 
 class RunningTasks:
@@ -65,12 +78,13 @@ class RunningTasks:
         if self.local is not None:
             check_picklable(run=run, meter=meter, warm_up=warm_up and warm_up.call)
 
-    def submit(self, task: Task, arrival: Arrival) -> None:
-        """Have a decided task run."""
-        running = RunningTask(task, arrival)
+    def submit(self, running: RunningTask) -> None:
+        """Have a decided task run; one that is tried again keeps its place."""
+        task = running.task
         try:
-            future = self.submitted((task.kind, task.option, arrival.payload))
+            future = self.submitted((task.kind, task.option, running.arrival.payload))
         except RuntimeError as error:  # shut down, or broken: with a key, the task is done when work goes on
+            self.tasks.pop(running, None)
             self.stop(error)
             return
         self.tasks[running], running.future = None, future
@@ -89,9 +103,11 @@ class RunningTasks:
             self.local.stop(running.future)
 
     def ended(self) -> list[RunningTask]:
-        """What can be reported; in the order of arrival if that is asked for."""
+        """What can be reported; in the order of arrival if that is asked for, up to a failure: it may be tried again."""
         if self.in_order:
-            return list(takewhile(lambda running: running.outcome is not None, self.tasks))
+            ended = list(takewhile(lambda running: running.outcome is not None, self.tasks))
+            results = takewhile(lambda running: isinstance(running.outcome, Outcome), ended)
+            return ended[: sum(1 for _ in results) + 1]
         return list(islice((running for running in self.tasks if running.outcome is not None), AT_ONCE))
 
     def collect(self, wait: bool, at_most: float | None) -> None:
@@ -128,11 +144,11 @@ class RunningTasks:
                 running.outcome = self.lost(f"TimedOut: no answer within {self.timeout:g} s", seconds)
 
     def note(self, event: tuple[RunningTask, Future[Any]] | None) -> None:
-        """What a task came to; a task that was given up or reported meanwhile stays as it was."""
+        """What an attempt came to; one that was given up or reported meanwhile stays as it was."""
         if event is None:
             return
         running, future = event
-        if running.outcome is None and running in self.tasks:
+        if running.future is future and running.outcome is None and running in self.tasks:
             try:
                 running.outcome = self.outcome_of(running, future)
             except (BrokenExecutor, WarmUpFailed) as error:

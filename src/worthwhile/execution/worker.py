@@ -16,7 +16,7 @@ from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, 
 from worthwhile.execution.arrivals import Arrival, Stream
 from worthwhile.execution.claims import LEASE, Claims, is_gone
 from worthwhile.execution.elsewhere import Elsewhere, Wanted
-from worthwhile.execution.endings import Ending
+from worthwhile.execution.endings import Ending, Limits
 from worthwhile.execution.executors import LocalExecutor
 from worthwhile.execution.metering import LEAST_COST, Failure, Meter, Outcome
 from worthwhile.execution.results import Finished, Worked
@@ -49,6 +49,7 @@ def work(
     after: Callable[[Finished], None] | None = None,
     lease: float = LEASE,
     warm_up: Callable[[], Any] | None = None,
+    attempts: int = 1,
 ) -> Worked:
     """Do tasks as they arrive, as many at once as the executor has room for; each is decided, run and reported.
 
@@ -56,7 +57,8 @@ def work(
     loses its process has failed, at what it cost; with `failed_reward`, that is a result worth so much. Ctrl-C lets
     running tasks end; a second one does not. A stream that yields None has nothing at the moment. What runs is claimed:
     another `work` on the same stream leaves it alone, and takes it over if it has not heard of this one for `lease`
-    seconds. `warm_up()` is called once in every process before its first task, and neither measured nor timed.
+    seconds. `warm_up()` is called once in every process before its first task, and neither measured nor timed. A task
+    that fails is tried again with another option until so many `attempts` were made: one task, whose costs add up.
 
     >>> stream = [("sums", [10, 1000], None, f"job {number}") for number in range(3)]
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -64,15 +66,15 @@ def work(
     3
     """
     worth = None if failed_reward is None else feedback("failed_reward", failed_reward)
-    check(scheduler, in_flight, timeout=timeout, lost_cost=lost_cost, lease=lease)
+    check(scheduler, in_flight, attempts, timeout=timeout, lost_cost=lost_cost, lease=lease)
     stream, warm = Stream(tasks), warm_up_of(warm_up)
     with LocalExecutor() if executor is None else nullcontext(executor) as chosen:
         running = RunningTasks(chosen, run, meter, timeout, lost_cost, in_order, warm, stream.end)
         with Claims(scheduler, lease, running.wake) as claims:
-            return Worker(claims, stream, running, in_flight or room_of(chosen), worth, after).work()
+            return Worker(claims, stream, running, in_flight or room_of(chosen), Limits(attempts, worth), after).work()
 
 
-def check(scheduler: Any, in_flight: int | None, **limits: float | None) -> None:
+def check(scheduler: Any, in_flight: int | None, attempts: int, **limits: float | None) -> None:
     """Refuse what would fail with every task."""
     if not isinstance(scheduler, Scheduler):
         remedy = "give a Scheduler on the store itself; a Client cannot claim what it runs"
@@ -80,8 +82,9 @@ def check(scheduler: Any, in_flight: int | None, **limits: float | None) -> None
     for name, value in limits.items():
         if value is not None and not (isinstance(value, int | float) and 0.0 < value < math.inf):
             raise BadParameter(f"{name} = {value!r}; it must be a number above 0")
-    if in_flight is not None and (not isinstance(in_flight, int) or in_flight < 1):
-        raise BadParameter(f"in_flight = {in_flight!r}; it must be a whole number, at least 1")
+    for name, count in (("in_flight", in_flight), ("attempts", attempts)):
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+            raise BadParameter(f"{name} = {count!r}; it must be a whole number, at least 1")
 
 
 def room_of(executor: Executor) -> int:
@@ -101,11 +104,11 @@ class Worker:
         stream: Stream,
         running: RunningTasks,
         room: int,
-        failed_reward: float | None,
+        limits: Limits,
         after: Callable[[Finished], None] | None,
     ) -> None:
         self.claims, self.stream, self.running, self.room = claims, stream, running, room
-        self.failed_reward, self.after, self.done = failed_reward, after, Worked()
+        self.limits, self.after, self.done = limits, after, Worked()
         self.elsewhere = Elsewhere()
         self.began = math.inf  # by the store's clock
 
@@ -171,7 +174,7 @@ class Worker:
 
     def report_and_claim(self, ended: list[RunningTask], wanted: list[Wanted]) -> None:
         """In one transaction; reports come first, so that the decisions know them."""
-        reports = [Ending(running.task, running.result(), self.failed_reward) for running in ended]
+        reports = [Ending(self.claims, running.task, running.result(), self.limits) for running in ended]
         claims = [self.claims.request(arrival, instead_of) for arrival, instead_of, _ in wanted]
         self.claims.scheduler._transactor.ask_all([*reports, *claims])
         for running, report in zip(ended, reports, strict=True):
@@ -184,6 +187,10 @@ class Worker:
         if isinstance(report.error, BadFeedback):  # an observation of something that was not on offer
             running.outcome = refused(running.result(), report.error)  # reported in the next round
             return
+        if report.error is None and report.answer.again is not None:
+            running.try_again(report.answer.again)
+            self.running.submit(running)
+            return
         del self.running.tasks[running]
         self.let_go(running.task, dropped=isinstance(report.error, TOO_LATE))
         if isinstance(report.error, TOO_LATE):
@@ -191,7 +198,7 @@ class Worker:
             return
         if report.error is not None:
             raise report.error
-        finished = running.finished(report.answer)
+        finished = running.finished(report.answer.reward)
         self.done.count(finished)
         if self.after is not None:
             self.after(finished)
@@ -214,7 +221,7 @@ class Worker:
             self.elsewhere.add(wanted.arrival, claim.holder if is_gone(claim.holder or "") else None)
         else:
             self.claims.tasks[task.id] = None
-            self.running.submit(task, wanted.arrival)
+            self.running.submit(RunningTask(task, wanted.arrival))
             self.elsewhere.changed()
 
 
