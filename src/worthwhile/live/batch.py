@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
 from math import isfinite
 from typing import Any
 
-from worthwhile.errors import BadTask, Error, StoreError
+from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadTask, Error, StoreError
+from worthwhile.live.engines import Offer, offer_of
+from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import IN_THE_MIDDLE, Request
 from worthwhile.live.outcomes import Outcomes
 from worthwhile.live.settings import Settings
-from worthwhile.live.stores.base import MOST_TASKS, TaskRow
+from worthwhile.live.stores.base import MOST_TASKS, RESULT, TaskRow
 
 FINDS_OUT = "worthwhile.testing.check_policy finds out more"
 
@@ -29,6 +31,8 @@ class Batch(Outcomes):
     def run(self) -> None:
         """Answer every request, then write what has changed."""
         replica, new, entries = self.replica, self.new, self.entries
+        if self.header.now >= replica.look_at:
+            self.note_losses()
         for request in self.requests:
             self.touched, names = False, replica.known_names
             try:
@@ -53,27 +57,19 @@ class Batch(Outcomes):
             return self.same_kind(earlier, kind)
         offer = replica.offer(kind, options)
         fold, running = replica.fold, self.running(offer.kind)
-        pending = ",".join(map(str, map(running.get, offer.numbers, repeat(0)))) if running else offer.idle
+        pending = pending_text(running, offer.numbers) if running else offer.idle
         task = self.header.tasks + len(self.new) + 1
         if task > MOST_TASKS:
             raise BadTask(
                 f"this scheduler has decided {MOST_TASKS:,} tasks, and cannot count further; use another scheduler"
             )
-        try:  # a policy of the user's own may do anything
-            option, reward, cost = fold.engine.choose(offer, running, task)
-            reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
-        except Exception as error:
-            raise fold.broken(f"raised {type(error).__name__}: {error}; {FINDS_OUT}") from error
-        if option not in offer.numbers:
-            raise fold.broken("chose an option that is not on offer")
-        if not isfinite(reward + cost):
-            raise fold.broken(f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
-        option = int(option)
+        option, reward, cost = chosen(fold, offer, running, task)
         row = TaskRow.running(
             task=task, kind=offer.kind, option=option, options=offer.text, pending=pending, reward_estimate=reward,
             cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, key=key, decided=now,
             lease_end=now + lease, overhead=replica.settings.overhead,
         )  # fmt: skip
+        replica.look_at = min(replica.look_at, row.lease_end)
         self.touched = True
         running[option] = running.get(option, 0) + 1
         self.rows[task] = row
@@ -81,6 +77,42 @@ class Batch(Outcomes):
             self.keys[key] = task
         self.new.append(row)
         return row
+
+    def again(self, number: int, after: int | None, lease: float) -> TaskRow:
+        """Try a task that has failed with another option; the attempt that follows `after`, if it is there already."""
+        row = self.task(number)
+        if row.attempts is not None and (row.report is None if after is None else row.attempt > after):
+            return row
+        self.check_failed(row)
+        fold, running, now = self.replica.fold, self.running(row.kind), self.header.now
+        offer = offer_of(row.kind, self.untried(row))
+        option, reward, cost = chosen(fold, offer, running, number)
+        row = self.next_attempt(row)._replace(
+            option=option, pending=pending_text(running, row.numbers), reward_estimate=reward,
+            cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, decided=now,
+            lease_end=now + lease, overhead=self.replica.settings.overhead, holder=row.holder,
+        )  # fmt: skip
+        self.replica.look_at = min(self.replica.look_at, row.lease_end)
+        running[option] = running.get(option, 0) + 1
+        self.update(row)
+        return row
+
+    def check_failed(self, row: TaskRow) -> None:
+        """Refuse to try a task again that has not failed."""
+        if row.cancelled:
+            raise AlreadyCancelled(f"task {row.task} was cancelled; it cannot be tried again")
+        if row.report is None:
+            raise BadTask(f"task {row.task} has not failed; only what has failed can be tried again")
+        if row.outcome == RESULT:
+            raise AlreadyReported(f"task {row.task} has reported already; there is nothing to try again")
+
+    def untried(self, row: TaskRow) -> list[int]:
+        """Options that were on offer, have not failed on the task, and are not retired."""
+        texts, retired = self.replica.options.texts, self.replica.retired(self.replica.kinds.texts[row.kind])
+        left = [option for option in row.untried if option != row.option and texts[option] not in retired]
+        if not left:
+            raise BadTask(f"task {row.task}: every option on offer has failed on it, or is retired; offer more options")
+        return left
 
     def same_kind(self, row: TaskRow, kind: str) -> TaskRow:
         """A key that is used again must mean the same task."""
@@ -104,11 +136,22 @@ class Batch(Outcomes):
             self.set(self.replica.settings._replace(retired=(*self.replica.settings.retired, (kind, option))))
 
     def restore(self, kind: str | None, option: str) -> None:
-        retired = self.replica.settings.retired
-        if (kind, option) not in retired:
+        """Undo `retire`; what was not retired, but keeps failing, is tried again as if it were new."""
+        retired, benched = self.replica.settings.retired, self.benched_kinds(kind, option)
+        if (kind, option) in retired:
+            self.set(self.replica.settings._replace(retired=tuple(pair for pair in retired if pair != (kind, option))))
+        elif benched:
+            for number in benched:
+                self.log_restored(number, self.replica.options.number[option])
+        else:
             where = f" for kind {kind!r}" if kind is not None else ""
-            raise BadTask(f"option {option} is not retired{where}; retired are {retired or 'none'}")
-        self.set(self.replica.settings._replace(retired=tuple(pair for pair in retired if pair != (kind, option))))
+            raise BadTask(f"option {option} is neither retired{where} nor benched; retired are {retired or 'none'}")
+
+    def benched_kinds(self, kind: str | None, option: str) -> list[int]:
+        """The kinds for which an option is benched: this one, or of all."""
+        kinds, number = self.replica.kinds, self.replica.options.number.get(option)
+        asked = range(len(kinds.texts)) if kind is None else [kinds.number[kind]] if kind in kinds.number else []
+        return [] if number is None else [each for each in asked if self.replica.fold.benched(each, number)]
 
     def change(self, policy: str | None, overhead: float | None, failed_reward: float | str | None = None) -> None:
         """Other settings; None leaves one as it is, and NONE makes failures worth no number."""
@@ -128,3 +171,22 @@ class Batch(Outcomes):
         self.tx.change(self.replica.id, settings.text())
         self.replica.settings = settings
         self.replica.offers.clear()
+
+
+def chosen(fold: Fold, offer: Offer, running: Mapping[int, int], task: int) -> tuple[int, float, float]:
+    """The option that the policy takes, and its estimates."""
+    try:  # a policy of the user's own may do anything
+        option, reward, cost = fold.engine.choose(offer, running, task)
+        reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
+    except Exception as error:
+        raise fold.broken(f"raised {type(error).__name__}: {error}; {FINDS_OUT}") from error
+    if option not in offer.numbers:
+        raise fold.broken("chose an option that is not on offer")
+    if not isfinite(reward + cost):
+        raise fold.broken(f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
+    return int(option), reward, cost
+
+
+def pending_text(running: Mapping[int, int], options: Sequence[int]) -> str:
+    """How many tasks are running with each option."""
+    return ",".join(map(str, map(running.get, options, repeat(0))))

@@ -80,7 +80,7 @@ class TaskLine:
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
     """Why a task got its option; `fold` is what its policy knew then, None if no policy decided it."""
     replica = batch.replica
-    if fold is not None and max(numbers(row.options)) >= len(replica.options.texts):
+    if fold is not None and max(row.numbers) >= len(replica.options.texts):
         raise Damaged("tasks", f"scheduler {replica.id}, task {row.task}", f"options = {row.options}: one has no name")
     judged = [] if fold is None else judgements(row, fold, replica)
     return Explanation(
@@ -118,14 +118,10 @@ def reasons(batch: Batch, rows: Sequence[TaskRow]) -> dict[int, str | None]:
     return {entry.task: entry.reason for entry in entries if entry.number in failed}
 
 
-def numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
-
-
 def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
-    """Every option on offer, as the policy saw it."""
+    """Every option on offer that no earlier attempt has tried, as the policy saw it."""
     judged = []
-    for option, running in zip(numbers(row.options), numbers(row.pending), strict=True):
+    for option, running in pending_of(row).items():
         reward, cost = map(float, fold.engine.judge(row.kind, option)[1:])
         if option == row.option:
             reward, cost = row.reward_estimate, row.cost_estimate
@@ -135,11 +131,17 @@ def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
     return judged
 
 
+def pending_of(row: TaskRow) -> dict[int, int]:
+    """How many tasks were running with each option that could be chosen."""
+    pending, untried = map(int, row.pending.split(",")), set(row.untried)
+    return {option: count for option, count in zip(row.numbers, pending, strict=True) if option in untried}
+
+
 def in_words(row: TaskRow, judged: list[Judgement]) -> str:
     """Why this option."""
     chosen = next(option for option in judged if option.chosen)
     if len(judged) == 1:
-        return "it was the only option on offer"
+        return "it was the only option " + ("on offer" if row.attempts is None else "left")
     if chosen.pulls == 0:
         return "it had not been tried with this kind"
     if chosen.score is None or row.price is None:
@@ -154,9 +156,9 @@ def in_words(row: TaskRow, judged: list[Judgement]) -> str:
 
 def repeats(row: TaskRow, fold: Fold) -> bool:
     """Whether the policy, asked again, takes the same option."""
-    offer, running = offer_of(row.kind, numbers(row.options)), numbers(row.pending)
-    counts = dict(zip(offer.numbers, running, strict=True)) if any(running) else {}
-    return int(fold.engine.choose(offer, counts, row.task)[0]) == row.option
+    pending = pending_of(row)
+    running = {option: count for option, count in pending.items() if count}
+    return int(fold.engine.choose(offer_of(row.kind, list(pending)), running, row.task)[0]) == row.option
 
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:

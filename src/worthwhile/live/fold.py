@@ -122,6 +122,11 @@ class Fold:
         else:
             engine.try_again(kind, option, row.reward, cost, task)
 
+    def benched(self, kind: int, option: int) -> bool:
+        """Whether the policy tries an option only now and then, because it keeps failing."""
+        benched = getattr(self.policy, "benched", None)
+        return benched is not None and bool(benched(self.engine.seldom.state, kind, option))
+
     def miss(self, last: int) -> None:
         """Go on after entries that are not there."""
         self.leave_out(self.position + 1, f"entries {self.position + 1} to {last} are missing from the log")

@@ -14,7 +14,7 @@ from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
 from worthwhile.live.replica import Replica
 from worthwhile.live.stores.base import LOST, NO_POLICY, OWN, REPLACES, RESTORED, RESULT, LogRow, TaskRow
-from worthwhile.live.validation import MOST_OPTIONS, check_text, feedback, not_negative, option_text, reason_text
+from worthwhile.live.validation import attempt_number, check_text, feedback, not_negative, option_text, reason_text
 from worthwhile.tables import OUTCOMES, as_table, read_columns, replace_file
 
 FORMATS = (".parquet", ".csv", ".jsonl")
@@ -59,12 +59,11 @@ def recorded(
         raise BadFeedback(
             f"outcome = {outcome!r}; it must be one of {', '.join(OUTCOMES)}, and of another option result"
         )
-    if isinstance(attempt, bool) or not isinstance(attempt, int) or not 0 <= attempt < MOST_OPTIONS:
-        raise BadFeedback(f"attempt = {attempt!r}; it must be a whole number from 0 to {MOST_OPTIONS - 1}")
     if reward is not None or outcome == OUTCOMES[RESULT]:
         reward = feedback("reward", reward)
     cost, overhead = feedback("cost", cost), not_negative("overhead", overhead)
-    return Recorded(key, kind, option, reward, cost, overhead, observed, outcome, reason_text(reason) or "", attempt)
+    why, which = reason_text(reason) or "", attempt_number(attempt)
+    return Recorded(key, kind, option, reward, cost, overhead, observed, outcome, why, which)
 
 
 def line_of(entry: LogRow, replica: Replica) -> Line:

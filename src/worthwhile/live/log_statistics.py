@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -86,6 +87,7 @@ class LogStatistics:
         self.moments: dict[tuple[int, int], Sums] = {}  # of results by kind and option, side observations included
         self.lately: dict[tuple[int, int], tuple[float, float]] = {}  # mean reward and cost
         self.failures: dict[tuple[int, int], Failures] = {}
+        self.retried: Counter[int] = Counter()  # failures that were tried again, by kind
         self.stride, self.marks = 1, []  # type: int, list[Mark]
 
     @contextmanager
@@ -146,6 +148,8 @@ class LogStatistics:
         if row.observed <= REPLACES:
             self.replace_loss(row, cost)
         elif row.observed <= OWN:
+            if row.observed < OWN:
+                self.retried[row.kind] += 1
             self.reports, self.reward, self.cost = self.reports + 1, self.reward + (row.reward or 0.0), self.cost + cost
             self.mark(row.task)
 
@@ -154,6 +158,8 @@ class LogStatistics:
         self.failures.setdefault((row.kind, row.option), Failures()).lost -= 1
         self.reward += (row.reward or 0.0) - row.reward_estimate
         self.cost += cost - row.cost_estimate
+        if self.marks and self.marks[-1].reports == self.reports:
+            self.marks[-1].reward, self.marks[-1].cost = self.reward, self.cost
 
     def count_result(self, arm: tuple[int, int], reward: float, cost: float) -> None:
         moments = self.moments[arm] = one_more(self.moments.get(arm, UNKNOWN), reward, cost, weight=1.0)

@@ -14,6 +14,8 @@ from worthwhile.live.stores.base import (
     NO_POLICY,
     OWN,
     REPLACES,
+    RESTORED,
+    RESTORES,
     RESULT,
     WORTH_A_NUMBER,
     LogRow,
@@ -24,6 +26,7 @@ from worthwhile.live.validation import both, feedback, option_text
 
 COUNTS_ONCE, FAILS_ONCE = "a report counts once", "a failure counts once"
 LEASE_ENDED = "no report by the end of its lease"
+MOST_LOST, LOOKS_EVERY = 200, 1.0  # tasks in a transaction; seconds
 NEXT_TO_NOTHING = 1e-9  # the cost of a failure if nothing is known of any cost
 
 
@@ -85,6 +88,22 @@ class Outcomes(Rows):
         self.update(row)
         return row
 
+    def note_losses(self) -> None:
+        """Tasks whose leases have ended are lost, but for those that somebody tells of right now."""
+        replica, now = self.replica, self.header.now
+        kinds, options = len(replica.kinds.texts), len(replica.options.texts)
+        told = {request.task for request in self.requests}.union(*(request.tasks for request in self.requests))
+        rows = self.tx.lost(replica.id, now, MOST_LOST)
+        for row in rows:
+            if row.task not in told and row.kind < kinds and row.option < options:
+                self.lose(row)
+        if self.entries:  # whatever is asked now reads them from the store
+            self.tx.add(replica.id, [], [], [*self.changed.values()], [*self.entries])
+            self.header.reports += len(self.entries)
+            self.entries.clear()
+            self.changed.clear()
+        replica.look_at = now if len(rows) == MOST_LOST else now + LOOKS_EVERY
+
     def lose(self, row: TaskRow) -> None:
         """Its lease has ended, whatever clocks say later; parts of a report stay, the rest may come yet."""
         entry = self.log_outcome(row, self.replica.settings.failed_reward, self.usual_cost(row), LOST, LEASE_ENDED)
@@ -120,6 +139,11 @@ class Outcomes(Rows):
             entry = instead_of(self.entry_of(row), entry)
         self.log(entry)
         return number
+
+    def log_restored(self, kind: int, option: int) -> None:
+        """Somebody has restored an option, as an entry of the log: what every process forgives."""
+        number = self.header.reports + len(self.entries) + 1
+        self.log(LogRow(number, 0, RESTORES - number, kind, option, None, 1.0, 0.0, 0.0, 0.0, NO_POLICY, RESTORED))
 
     def log(self, entry: LogRow) -> None:
         """Write an entry of the log, and learn from it."""

@@ -14,7 +14,7 @@ from worthwhile.live import explain as explaining
 from worthwhile.live import overview
 from worthwhile.live.batch import Batch
 from worthwhile.live.history import read_history, table_at, take_in, write_table
-from worthwhile.live.requests import Deciding, Reporting, cancelling, failing, observing
+from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
 from worthwhile.live.transactor import Transactor
@@ -91,6 +91,14 @@ class Scheduler:
     def cancel(self, id: str | int) -> None:
         """The task will not report; it no longer counts as running."""
         self._transactor.ask(cancelling(id))
+
+    def again(self, id: str | int, after: int | None = None) -> Task:
+        """Another attempt at a task that has failed: the same task, with an option that has not failed on it.
+
+        `after` is the attempt that it follows, counted from 0: asked twice, the same attempt is the answer.
+        """
+        task: Task = self._transactor.ask(Retrying(self, id, after))
+        return task
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""

@@ -21,6 +21,8 @@ class Feedback(Protocol):
 
     def cancel(self, id: str | int) -> None: ...
 
+    def again(self, id: str | int, after: int | None = None) -> Task: ...
+
 
 class Task:
     """A task and the option chosen for it.
@@ -30,6 +32,7 @@ class Task:
 
     reward: float | None = None
     cost: float | None = None
+    attempt = 0  # at this task; the first is 0
     over = False  # whether it was failed or cancelled through this object
 
     def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option, state: str = "running") -> None:
@@ -53,6 +56,10 @@ class Task:
         """It will not report."""
         self.scheduler.cancel(self.id)
         self.over = True
+
+    def again(self) -> Task:
+        """The same task with another option, after it has failed; `BadTask` if none is left that has not."""
+        return self.scheduler.again(self.id, self.attempt)
 
     def __enter__(self) -> Task:
         self.began = time.perf_counter()  # never goes back, unlike the time of day

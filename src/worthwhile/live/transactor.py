@@ -160,6 +160,8 @@ class Transactor(GroupCommit):
             raise StoreError(f"scheduler {self.name!r} is no longer in its store")
         if header.now < self.latest_time - CLOCKS_DIFFER:
             tx.renew(header.id, header.now)
+            if replica is not None:
+                replica.look_at = header.now
         self.latest_time = header.now
         if (
             replica is None

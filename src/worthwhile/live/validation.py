@@ -144,6 +144,13 @@ def reason_text(reason: Any) -> str | None:
     return text.strip() or None
 
 
+def attempt_number(value: Any) -> int:
+    """Which attempt at a task; the first is 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST_OPTIONS:
+        raise BadFeedback(f"attempt = {quoted(value)}; it must be a whole number from 0 to {MOST_OPTIONS - 1}")
+    return value
+
+
 def at_least_one(name: str, value: Any) -> int:
     """How many: a whole number that every store can count to."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -180,6 +180,13 @@ class Client:
         """The task will not report; it no longer counts as running."""
         self._send("POST", f"{task_path(id)}/cancel", {})
 
+    def again(self, id: str | int, after: int | None = None) -> Task:
+        """Another attempt at a task that has failed: the same task, with an option that has not failed on it."""
+        answer = self._ask(Decided, "POST", f"{task_path(id)}/again", {"after": after})
+        task = Task(self, answer.task, answer.kind, answer.option, answer.state)
+        task.attempt = answer.attempt
+        return task
+
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""
         self._send("POST", "/announce", {"kinds": list(kinds), "options": list(map(plain, options))})

@@ -165,6 +165,7 @@ class Decided(Struct, omit_defaults=True):
     kind: str
     option: Option
     state: str
+    attempt: int = 0
 
 
 class DecidedOrNot(Struct, omit_defaults=True):

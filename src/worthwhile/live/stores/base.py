@@ -72,7 +72,7 @@ class TaskRow(NamedTuple):
     probability: float | None = None  # of the choice, None if unknown
     outcome: int = RESULT
     attempts: str | None = None  # JSON: earlier ones
-    holder: str | None = None  # who has claimed it
+    holder: str | None = None  # who has claimed it; empty if whoever did has released it
 
     # `decide` and `report` make three rows, with the next three methods: the one place that relies on the order of the
     # fields. TaskRow(task=…), _replace and LogRow(number=…) would take 5 µs longer in all, a fifth of a pair in memory.
@@ -103,6 +103,17 @@ class TaskRow(NamedTuple):
     def attempt(self) -> int:
         """How many attempts came before this one."""
         return 0 if self.attempts is None else len(json.loads(self.attempts))
+
+    @property
+    def numbers(self) -> list[int]:
+        """The options on offer."""
+        return [int(part) for part in self.options.split(",")]
+
+    @property
+    def untried(self) -> list[int]:
+        """Those that no earlier attempt has tried."""
+        tried = {attempt["option"] for attempt in json.loads(self.attempts or "[]")}
+        return [option for option in self.numbers if option not in tried]
 
     def ended(self) -> bool:
         """Reported, failed, lost or cancelled: it does not count as running, whatever its lease."""
@@ -213,6 +224,9 @@ class Transaction(Protocol):
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         """(kind, option, tasks) of those neither reported nor cancelled whose lease has ended by `now`."""
+
+    def lost(self, id: int, now: float, count: int) -> list[TaskRow]:
+        """At most so many of those, unless they were released; none if nothing can be written, or they are damaged."""
 
     def renew(self, id: int, now: float) -> None:
         """The clock was put back: tasks that seem to be decided after `now` get their whole lease from now on."""

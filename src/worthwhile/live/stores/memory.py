@@ -122,6 +122,10 @@ class MemoryStore(Forkable):
         by_kind = self.by_id[id].running.values()
         return counted([row for rows in by_kind for row in rows.values() if row.lease_end <= now])
 
+    def lost(self, id: int, now: float, count: int) -> list[TaskRow]:
+        rows = [row for kind in self.by_id[id].running.values() for row in kind.values() if row.lease_end <= now]
+        return sorted(row for row in rows if row.holder != "")[:count]
+
     def renew(self, id: int, now: float) -> None:
         kept = self.by_id[id]
         late = [row for rows in kept.running.values() for row in rows.values() if now < row.decided < row.lease_end]

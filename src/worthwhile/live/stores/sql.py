@@ -65,6 +65,8 @@ COUNT_EXPIRED = """select kind, option, count(*) from tasks
   where scheduler = ? and lease_end <= ? and report is null and cancelled = 0
   group by kind, option order by kind, option"""
 SELECT_TASKS = f"select {columns(TaskRow)}, checksum from tasks where scheduler = ?"
+READ_LOST = f"""{SELECT_TASKS} and lease_end <= ? and report is null and cancelled = 0
+  and (holder is null or holder <> '') order by task limit ?"""
 READ_TASKS = f"{SELECT_TASKS} and task in ({{list}})"
 READ_TASKS_BY_KEY = f"{SELECT_TASKS} and key in ({{list}})"
 # Once a lease has been renewed by the right clock, it ends before it began by the wrong one.
@@ -106,6 +108,7 @@ class SqlTransaction(ABC):
     """The store's statements; a dialect says how to query, how to write, how to lock, and what time it is."""
 
     OPEN: ClassVar[str]  # locks the scheduler's row and gives the header
+    read_only: bool
 
     @abstractmethod
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -156,6 +159,12 @@ class SqlTransaction(ABC):
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         return [(kind, option, count) for kind, option, count in self.query(COUNT_EXPIRED, (id, now))]
+
+    def lost(self, id: int, now: float, count: int) -> list[TaskRow]:
+        if self.read_only:
+            return []
+        rows = self.query(READ_LOST, (id, now, count))
+        return [tuple.__new__(TaskRow, row[:-1]) for row in rows if not task_fault(id, row)]
 
     def renew(self, id: int, now: float) -> None:
         rows = [task_row(id, row) for row in self.query(READ_DECIDED_LATER, (id, now))]
