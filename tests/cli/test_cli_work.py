@@ -28,6 +28,11 @@ def wait(kind, option, payload):
         time.sleep(0.01)
     return 2.0
 
+def sometimes(kind, option, payload):
+    if option != "good":
+        raise KeyError(option)
+    return 2.0
+
 def joules():
     return 7.0 * time.perf_counter()
 
@@ -135,7 +140,22 @@ def test_why_tasks_failed_is_said_once_and_it_matters_if_all_did(
     assert said.err.count("reward = 'text'; it must be a number") == 1
     assert "task 4 (y, 0.01) failed" in said.err
     reason = "BadFeedback: reward = 'text'; it must be a number"
-    assert f"4 tasks done, 4 of them failed (3 × {reason}), 0 were done before" in said.out
+    assert "4 tasks done, 4 of them failed, 0 were done before" in said.out
+    assert said.out.splitlines()[-1] == f"most frequent failure: 3 × {reason}"
+
+
+def test_what_fails_is_tried_again_when_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "tasks.jsonl").write_text(lines(4, options=["bad", "good"]))
+    with Scheduler("again.db", policy="fixed-option") as scheduler:
+        scheduler.announce(options=["bad", "good"])
+    words = ["work", "jobs_of_a_test:sometimes", "--store", "again.db", "--slots", "1", "--tasks", "tasks.jsonl"]
+    assert main([*words, "--attempts", "2"]) == 0
+    said = capsys.readouterr()
+    assert said.err == "task 1 (x) failed and was tried again: KeyError: 'bad'\n"
+    assert "4 tasks done, 0 of them failed, 0 were done before, 4 attempts followed a failed one" in said.out
+    assert said.out.splitlines()[-1] == "most frequent failure: 4 × KeyError: 'bad'"
+    assert main([*words, "--attempts", "0"]) == 2
+    assert "--attempts" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -85,22 +85,34 @@ def test_a_task_fails_after_so_many_attempts_or_when_no_option_is_left(attempts:
 
 
 def test_what_was_given_up_and_comes_late_is_not_taken_for_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    late, second = threading.Event(), threading.Event()
+    begun, second, answered = threading.Event(), threading.Event(), threading.Event()
 
     def run(kind: str, option: Any, payload: Any) -> Outcome:
         if option == "late":
-            late.wait(NET)
+            begun.set()
+            second.wait(NET)
             return Outcome(5.0, 1.0)
         second.set()
-        late.set()
+        answered.wait(NET)
         return Outcome(1.0, 1.0)
 
-    begun: list[Any] = []
-    monkeypatch.setattr(running, "time", later_once(lambda: begun and not second.is_set()))
+    class Answers(ThreadPoolExecutor):
+        """Tells when the first answer is there."""
+
+        def submit(self, *call: Any) -> Any:  # type: ignore[override]
+            future = super().submit(*call)
+            future.add_done_callback(lambda _: answered.set())
+            return future
+
+    def tasks() -> Iterator[Any]:
+        yield "x", options
+        while not second.is_set():
+            yield None  # and look at the clock
+
+    monkeypatch.setattr(running, "time", later_once(lambda: begun.is_set() and not second.is_set()))
     options = ["late", "soon"]
-    with first(options) as scheduler, ThreadPoolExecutor(2) as executor:
-        tasks = (begun.append(1) if number else ("x", options) for number in range(2))
-        done = work(scheduler, tasks, run, executor=executor, attempts=2, timeout=1000.0, lost_cost=1.0)
+    with first(options) as scheduler, Answers(2) as executor:
+        done = work(scheduler, tasks(), run, executor=executor, attempts=2, timeout=1000.0, lost_cost=1.0)
         assert (done.reported, done.reward, done.cost) == (1, 1.0, 2.0)
         assert list(done.reasons) == ["TimedOut: no answer within 1000 s"]
 

@@ -218,15 +218,16 @@ def shortened(text: str) -> str:
 def done_text(done: Worked) -> str:
     """The answer to `worthwhile work`."""
     here, elsewhere = (" here", f", {done.elsewhere:,} done elsewhere") if done.elsewhere else ("", "")
-    why = f" ({most_frequent(done.reasons)})" if done.reasons else ""
-    counts = f"{counted(done.done, 'task')} done{here}, {done.failed:,} of them failed{why}{elsewhere}"
+    counts = f"{counted(done.done, 'task')} done{here}, {done.failed:,} of them failed{elsewhere}"
     counts += f", {done.skipped:,} were done before"
     if done.tried_again:
         counts += f", {done.tried_again:,} attempts followed a failed one"
     if done.dropped:
         counts += f", {done.dropped:,} were begun here and counted elsewhere"
     ratio = f", reward / cost of this run = {digits(done.reward / done.cost)}" if done.cost else ""
-    return counts + ratio + (" (interrupted: run it again to go on)" if done.interrupted else "")
+    interrupted = " (interrupted: run it again to go on)" if done.interrupted else ""
+    why = f"\nmost frequent failure: {most_frequent(done.reasons)}" if done.reasons else ""
+    return counts + ratio + interrupted + why
 
 
 def run_train(arguments: argparse.Namespace) -> int:

@@ -103,7 +103,7 @@ class RunningTasks:
             self.local.stop(running.future)
 
     def ended(self) -> list[RunningTask]:
-        """What can be reported; in the order of arrival if that is asked for, up to a failure: it may be tried again."""
+        """What can be reported; in the order of arrival if that is asked for, until one may be tried again."""
         if self.in_order:
             ended = list(takewhile(lambda running: running.outcome is not None, self.tasks))
             results = takewhile(lambda running: isinstance(running.outcome, Outcome), ended)
