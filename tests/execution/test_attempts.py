@@ -145,14 +145,20 @@ def test_whoever_lost_a_task_neither_fails_it_nor_reports_another_option() -> No
             return scheduler._transactor.ask(request).task
 
         def end(claims: Claims, task: Any, outcome: Outcome | Failure) -> Any:
-            return scheduler._transactor.ask(Ending(claims, task, outcome, Limits(attempts=2)))
+            return scheduler._transactor.ask(Ending(claims, task, outcome, Limits(attempts=3)))
 
         before, taken_over = claim(ours), claim(theirs)
         assert (before.option, taken_over.option) == ("bad", "bad")
         with pytest.raises(AlreadyFailed, match="run elsewhere"):
             end(ours, before, Failure("too late", 1.0))
         again = end(theirs, taken_over, Failure("not with bad", 1.0)).again
-        assert again is None or again.option == "good"
+        assert (again.option, again.attempt) == ("good", 2)  # the first one was lost
+        with pytest.raises(AlreadyFailed, match="run elsewhere"):
+            end(ours, before, Outcome(1.0, 1.0))
+        assert end(theirs, again, Outcome(1.0, 1.0)).reward == 1.0
+        summary = scheduler.summary()
+        assert (summary.reports, summary.failed, summary.expired, summary.reward) == (1, 1, 1, 1.0)
+        assert scheduler.rebuild()
 
 
 @pytest.fixture
