@@ -21,8 +21,10 @@ from waiting import NET, has_taken_signals, later_once, wait_until
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, measure, work
 from worthwhile.errors import AlreadyReported, BadFeedback, BadParameter, BadTask, TimedOut, WorkerLost
 from worthwhile.execution import executors, running
+from worthwhile.execution.claims import Claims
+from worthwhile.execution.endings import Ending, Limits
 from worthwhile.execution.results import Finished
-from worthwhile.live.requests import outcome
+from worthwhile.live.group_commit import Request
 
 OPTIONS = work_tasks.OPTIONS
 
@@ -398,8 +400,11 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         task = scheduler.decide("x", [1])
         task = scheduler.decide("x", [1, 2, 3], key="second")
         other = next(option for option in (1, 2, 3) if option != task.option)
-        bad = outcome(task.id, 1.0, 1.0, {other: (1.0, 1.0), 99: (1.0, 1.0)})
-        good = outcome(task.id, 1.0, 1.0, {other: (0.5, 1.0)})
+
+        def outcome(observed: dict[Any, tuple[float, float]]) -> Request:
+            return Ending(Claims(scheduler, 60.0, lambda: None), task, Outcome(1.0, 1.0, observed), Limits())
+
+        bad, good = outcome({other: (1.0, 1.0), 99: (1.0, 1.0)}), outcome({other: (0.5, 1.0)})
         scheduler._transactor.ask_all([bad])
         assert isinstance(bad.error, BadFeedback)
         assert scheduler.summary().reports == 0
@@ -407,7 +412,7 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         assert good.error is None
         scheduler._transactor.ask_all([good])  # again changes nothing
         assert good.error is None
-        third = outcome(task.id, 1.0, 1.0, {other: (0.7, 1.0)})
+        third = outcome({other: (0.7, 1.0)})
         scheduler._transactor.ask_all([third])
         assert isinstance(third.error, AlreadyReported)
         assert sum(option.observed for kind in scheduler.summary().kinds for option in kind.options) == 1
