@@ -71,7 +71,7 @@ POISON: list[Callable[[Scheduler], Any]] = [
     lambda scheduler: scheduler.report("1", 10**5000, 1.0),
     lambda scheduler: scheduler.report("1", Shown(), 1.0),  # type: ignore[arg-type]
     lambda scheduler: scheduler.observe("1", Deep(), 1.0, 1.0),  # type: ignore[arg-type]
-    lambda scheduler: scheduler._transactor.do(lambda batch: batch.report_all(1, 1.0, 1.0, Failing())),  # type: ignore[arg-type]
+    lambda scheduler: scheduler._transactor.do(lambda batch: batch.report_all(1, 1.0, 1.0, Failing())),
     lambda scheduler: scheduler._transactor.do(lambda batch: 1 / 0),
     lambda scheduler: scheduler._transactor.do(lambda batch: scheduler.summary()),
 ]
