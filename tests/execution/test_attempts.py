@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_claims import stop_between_transactions
 
 import work_tasks
 from waiting import NET, later_once, wait_until
@@ -170,9 +172,9 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
         process.communicate()
 
 
-def start(store: str, tasks: Path) -> subprocess.Popen[str]:
+def start(store: str, tasks: Path, *more: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "worthwhile", "work", "work_tasks:good_or_bad", "--store", store]
-    options = ["--tasks", str(tasks), "--slots", "1", "--json", "--attempts", "2"]
+    options = ["--tasks", str(tasks), "--slots", "1", "--json", "--attempts", "2", *more]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(
         [*words, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
@@ -209,6 +211,29 @@ def test_the_second_attempt_of_a_killed_process_is_made_by_another_one(
     assert ran(file)["0", "bad"] == 1
     with Scheduler(durable) as scheduler:
         assert (scheduler.summary().tasks, scheduler.summary().running, scheduler.summary().reward) == (1, 0, 1.0)
+        assert scheduler.rebuild()
+
+
+@pytest.mark.slow
+def test_the_second_attempt_of_a_process_that_was_stopped_for_too_long_is_counted_once(
+    durable: str, tmp_path: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    file, tasks = tmp_path / "ran", list_of(tmp_path, ["bad", "wait"], 1)
+    with first(["bad", "wait"], durable):
+        pass
+    started.append(start(durable, tasks, "--lease", "1"))
+    wait_until(lambda: file.exists() and ran(file)["0", "wait"], "the second attempt")
+    stop_between_transactions(started[0], durable)
+    started.append(start(durable, tasks))
+    wait_until(lambda: ran(file)["0", "wait"] == 2, "the same attempt elsewhere")
+    started[0].send_signal(signal.SIGCONT)
+    Path(f"{file}.go").touch()  # whoever comes first
+    late, done = map(answer, started)
+    assert done["reported"] + late["reported"] == 1
+    assert (done["failed"], late["failed"], ran(file)["0", "bad"]) == (0, 0, 1)
+    with Scheduler(durable) as scheduler:
+        summary = scheduler.summary()
+        assert (summary.tasks, summary.reports, summary.failed, summary.reward) == (1, 1, 1, 1.0)
         assert scheduler.rebuild()
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from worthwhile.errors import AlreadyFailed, BadTask
+from worthwhile.errors import AlreadyFailed, AlreadyReported, BadTask
 from worthwhile.execution.claims import Claims
 from worthwhile.execution.metering import Failure, Outcome
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
 from worthwhile.live.requests import Retrying
-from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.stores.base import LOST, TaskRow
 from worthwhile.live.task import Task
 from worthwhile.live.validation import option_text, reason_text, task_number
 
@@ -43,6 +43,8 @@ class Ending(Request):
         row = batch.task(self.task)
         self.check_ours(batch, row)
         if isinstance(self.outcome, Outcome):
+            if row.holder and row.holder != self.claims.holder:  # who has it now is to hear that it was done elsewhere
+                batch.update(row._replace(holder=self.claims.holder))
             return Ended(batch.report_all(self.task, self.outcome.reward, self.outcome.cost, self.others).reward)
         observed = [batch.observation(self.task, option, *values) for option, values in self.others.items()]
         row = batch.fail(self.task, self.outcome.cost, reason_text(self.outcome.why), self.limits.failed_reward)
@@ -51,11 +53,16 @@ class Ending(Request):
         return Ended(row.reward, self.again(batch, row))
 
     def check_ours(self, batch: Batch, row: TaskRow) -> None:
-        """Whoever has taken the task over may have another option by now, and decides about the next attempt."""
-        ours = row.option == batch.replica.options.number.get(self.option)
-        if isinstance(self.outcome, Failure):
-            ours = ours and row.holder == self.claims.holder
-        if not ours and not row.ended():
+        """Whoever has taken the task over may have another option by now, and decides about the next attempt.
+
+        What they have said counts, though we say the same: it is to be counted once, here or there.
+        """
+        held = not row.holder or row.holder == self.claims.holder
+        same = row.option == batch.replica.options.number.get(self.option)
+        if row.ended() and row.outcome != LOST:
+            if not held:
+                raise AlreadyReported(f"task {self.task} has ended elsewhere")
+        elif not same or (isinstance(self.outcome, Failure) and not held):
             raise AlreadyFailed(f"task {self.task} is run elsewhere by now")
 
     def again(self, batch: Batch, row: TaskRow) -> Task | None:
