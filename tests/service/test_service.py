@@ -29,7 +29,7 @@ class Served:
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
         self.app: Any = create_app(url, patience=NET)
-        self.lifespan = self.app.app.router.lifespan_context(self.app.app)
+        self.lifespan = self.app.app.lifespan()
         self.run(self.lifespan.__aenter__())
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://localhost")
 

@@ -63,8 +63,8 @@ def notice(served: Served) -> None:
 
 
 async def read_again(served: Served) -> None:
-    route = next(route for route in served.app.app.routes if route.path == "/v1/health")
-    await route.endpoint.by_method["GET"].service.refresh()
+    by_method, _ = served.app.app.find("/v1/health")
+    await by_method["GET"].service.refresh()
 
 
 def test_a_token_for_some_schedulers_is_for_no_others(served: Served, make: Make) -> None:

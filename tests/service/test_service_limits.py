@@ -95,7 +95,7 @@ def test_a_service_starts_while_its_scheduler_still_takes_long_to_open(
     async def ask() -> None:
         app: Any = create_app(sqlite, patience=0.2)
         transport = httpx.ASGITransport(app)
-        async with app.app.router.lifespan_context(app.app), httpx.AsyncClient(transport=transport) as http:
+        async with app.app.lifespan(), httpx.AsyncClient(transport=transport) as http:
             status = (await http.get("http://localhost/v1/schedulers/default")).status_code
             assert status == 503
             go.set()
@@ -240,8 +240,8 @@ def test_a_dispatcher_outlives_what_its_scheduler_may_raise(monkeypatch: pytest.
         dispatcher = await dispatchers.find_or_create("it", InitialSettings())
         monkeypatch.setattr(dispatcher.scheduler._transactor, "ask_all", fails)
         with pytest.raises(StoreError, match="interrupted"):
-            await dispatchers.do(dispatcher, Deciding(dispatcher.scheduler, "a", [1]))
-        assert (await dispatchers.do(dispatcher, Deciding(dispatcher.scheduler, "a", [1]))).id == "1"
+            await dispatcher.do(Deciding(dispatcher.scheduler, "a", [1]), NET)
+        assert (await dispatcher.do(Deciding(dispatcher.scheduler, "a", [1]), NET)).id == "1"
         dispatchers.close()
 
     asyncio.run(ask())

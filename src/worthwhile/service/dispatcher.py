@@ -72,14 +72,18 @@ class Dispatcher:
         done: asyncio.Future[None] = self.loop.create_future()
         self.queued += len(requests)
         self.jobs.put(Job(requests, done))
+        timer = self.loop.call_later(patience, give_up, done, patience)  # a third of what asyncio.timeout takes
         try:
-            async with asyncio.timeout(patience):
-                await done
-        except TimeoutError:
-            raise Overloaded(
-                f"no answer from the store within {patience:g} s; it may still be stored: "
-                "repeat it (a key or a report counts once)"
-            ) from None
+            await done
+        finally:
+            timer.cancel()
+
+    async def do(self, request: Request, patience: float) -> Any:
+        """One request; its answer, or its error raised."""
+        await self.ask([request], patience)
+        if request.error is not None:
+            raise request.error
+        return request.answer
 
     def work(self) -> None:
         """The thread: batch after batch, until a None comes."""
@@ -129,6 +133,13 @@ class Dispatcher:
             log.warning(
                 "scheduler %r: no last snapshot, which only the next start minds: %s", self.scheduler.name, error
             )
+
+
+def give_up(done: asyncio.Future[None], patience: float) -> None:
+    """Nobody waits any longer, though it may still be done."""
+    if not done.done():
+        words = f"no answer from the store within {patience:g} s; it may still be stored"
+        done.set_exception(Overloaded(f"{words}: repeat it (a key or a report counts once)"))
 
 
 class Dispatchers:
@@ -215,7 +226,7 @@ class Dispatchers:
         dispatcher = self.open[name]
         if settings is not None:
             agree, (policy, overhead, _) = dispatcher.scheduler._transactor.agree, settings
-            await self.do(dispatcher, Request(lambda batch: agree(batch, policy, overhead)))
+            await dispatcher.do(Request(lambda batch: agree(batch, policy, overhead)), self.patience)
         return dispatcher
 
     async def start(self, name: str, settings: InitialSettings | None) -> Dispatcher:
@@ -238,13 +249,6 @@ class Dispatchers:
             return Scheduler(self.url, name, engine=self.engine, create=create, **settings._asdict())
         except UnknownScheduler:
             raise unknown(name) from None
-
-    async def do(self, dispatcher: Dispatcher, request: Request) -> Any:
-        """One request; its answer, or its error raised."""
-        await dispatcher.ask([request], self.patience)
-        if request.error is not None:
-            raise request.error
-        return request.answer
 
     def names(self) -> list[str]:
         """All schedulers of the store."""

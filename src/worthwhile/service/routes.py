@@ -134,9 +134,9 @@ async def announce(call: Call) -> schemas.SchedulerFacts:
 
 
 async def decide(call: Call) -> schemas.Decided:
-    scheduler, body = (await call.dispatcher()).scheduler, call.body
-    common_key = header_key(call)
-    task = await call.do(Deciding(scheduler, body.kind, body.options, body.key or common_key, body.lease))
+    dispatcher, body, common_key = await call.dispatcher(), call.body, header_key(call)
+    deciding = Deciding(dispatcher.scheduler, body.kind, body.options, body.key or common_key, body.lease)
+    task = await dispatcher.do(deciding, call.service.dispatchers.patience)
     return schemas.Decided(task.id, task.kind, task.option, task.state)
 
 
@@ -201,7 +201,8 @@ async def explain(call: Call) -> Explanation:
 async def report(call: Call) -> schemas.Taken:
     dispatcher = await call.dispatcher()
     try:
-        await call.do(Reporting(call.path["task"], call.body.reward, call.body.cost))
+        reporting = Reporting(call.path["task"], call.body.reward, call.body.cost)
+        await dispatcher.do(reporting, call.service.dispatchers.patience)
     except Error as error:
         dispatcher.refused += status_of(error) < 500
         raise
