@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import httpx
 import psutil
 import pytest
@@ -122,6 +123,22 @@ def test_schedulers_that_are_not_there_are_looked_for_all_at_once(sqlite: str, m
         assert isinstance(answers[-1], Dispatcher)
         assert len(looked) <= 2
         assert opened == ["there"]
+        dispatchers.close()
+
+    asyncio.run(ask())
+
+
+def test_who_asks_for_what_is_not_there_waits_for_no_writer(sqlite: str) -> None:
+    """And holds no lock that a writer needs: so a crowd of them slows nobody down."""
+
+    async def ask() -> None:
+        dispatchers = Dispatchers(sqlite, "python", NET)
+        writer = apsw.Connection(sqlite.removeprefix("sqlite:///"))
+        writer.execute("begin immediate")
+        with pytest.raises(UnknownScheduler):
+            await dispatchers.find("nobody")
+        assert dispatchers.access() == ([], [])
+        writer.close()
         dispatchers.close()
 
     asyncio.run(ask())

@@ -254,11 +254,16 @@ class Dispatchers:
         """All schedulers of the store."""
         if self.url == "memory://":
             return sorted(self.open)
-        return self.transact(lambda tx: tx.schedulers())
+        return self.look(lambda tx: tx.schedulers())
 
     def access(self) -> tuple[list[TokenRow], list[SessionRow]]:
         """Who may use the service."""
-        return self.transact(lambda tx: (tx.tokens(), tx.sessions()))
+        return self.look(lambda tx: (tx.tokens(), tx.sessions()))
+
+    def look(self, work: Callable[[Transaction], Answer]) -> Answer:
+        """Something short in the store that keeps no scheduler waiting, however often it is asked."""
+        with self.using_store:
+            return self.store.read(work)
 
     def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
         """Something short in the store, apart from any scheduler."""
