@@ -11,6 +11,7 @@ Error
 │   └── BadRequest        a request over HTTP that cannot be read
 ├── UnknownTask           no task of that number in this scheduler
 ├── AlreadyReported       a second report with other values
+├── AlreadyFailed         a report for a task that has failed
 ├── AlreadyCancelled      a report for a task that was cancelled
 ├── StoreError            a store that cannot be reached, read or written
 │   ├── StoreReplaced     a store whose file was deleted or replaced while it was in use
@@ -76,6 +77,10 @@ class UnknownTask(Error):
 
 class AlreadyReported(Error):
     """A second report with other values; a report counts once."""
+
+
+class AlreadyFailed(Error):
+    """A report for a task that has failed, or a second failure at another cost."""
 
 
 class AlreadyCancelled(Error):

@@ -18,6 +18,11 @@ from worthwhile.problem import LARGEST
 from worthwhile.state import Floats
 
 COLUMNS = ("task_type", "item_id", "option", "reward", "cost")
+OUTCOMES = (
+    "result",
+    "failed",
+    "lost",
+)  # in the column `outcome`, which not every table has; the last two need no reward
 
 
 class Table(NamedTuple):
@@ -29,7 +34,7 @@ class Table(NamedTuple):
     kind: npt.NDArray[np.int64]
     option: npt.NDArray[np.int64]
     item: npt.NDArray[np.int64]
-    reward: Floats
+    reward: Floats  # NaN where a task has failed
     cost: Floats
     crossed: bool
 
@@ -39,9 +44,31 @@ def read_table(path: str | Path) -> Table:
     path = Path(path)
     columns, first_row = read_columns(path)
     table = as_table(path.stem, columns, str(path), first_row)
-    if "overhead" not in columns:
+    if "overhead" in columns:
+        overhead = numbers(columns["overhead"], f"{path}, column overhead", first_row)
+        table = table._replace(cost=table.cost + overhead)
+    return without(table, replaced_losses(columns))
+
+
+def replaced_losses(columns: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
+    """Which rows of a table that `export` wrote say that a task was lost, before a later row says what came of it."""
+    replaced = np.zeros(len(columns["item_id"]), bool)
+    if {"outcome", "attempt", "observed"} <= columns.keys():
+        seen = set()
+        for row in reversed(range(len(replaced))):
+            attempt = str(columns["item_id"][row]), int(columns["attempt"][row]), str(columns["observed"][row])
+            replaced[row] = columns["outcome"][row] == OUTCOMES[-1] and attempt in seen
+            seen.add(attempt)
+    return replaced
+
+
+def without(table: Table, rows: npt.NDArray[np.bool_]) -> Table:
+    """The table without these rows."""
+    if not rows.any():
         return table
-    return table._replace(cost=table.cost + numbers(columns["overhead"], f"{path}, column overhead", first_row))
+    kind, option, item = table.kind[~rows], table.option[~rows], table.item[~rows]
+    values = table.reward[~rows], table.cost[~rows]
+    return Table(table.name, table.kinds, table.options, kind, option, item, *values, is_crossed(kind, option, item))
 
 
 def read_columns(path: Path) -> tuple[dict[str, Any], int]:
@@ -120,11 +147,13 @@ def as_table(name: str, columns: Mapping[str, Any], where: str = "the table", fi
         raise BadTable(f"{where}: no column {', '.join(missing)}; a table has {', '.join(COLUMNS)} (found: {present})")
     if len(columns["reward"]) == 0:
         raise BadTable(f"{where}: no rows")
-    reward = numbers(columns["reward"], f"{where}, column reward", first_row)
+    failed = [outcome in OUTCOMES[1:] for outcome in columns.get("outcome", ())]
+    reward = numbers(columns["reward"], f"{where}, column reward", first_row, np.array(failed or False))
     cost = numbers(columns["cost"], f"{where}, column cost", first_row)
     for column, values in (("reward", reward), ("cost", cost)):
-        if np.abs(values).max() > LARGEST:
-            row = int(np.argmax(np.abs(values)))
+        too_large = np.abs(values) > LARGEST
+        if too_large.any():
+            row = int(np.argmax(too_large))
             where_row = f"{where}, row {row + first_row}"
             raise BadTable(f"{where_row}: {column} = {values[row]:g}; at most {LARGEST:g}: use another unit")
     if not (cost > 0.0).all():
@@ -136,14 +165,15 @@ def as_table(name: str, columns: Mapping[str, Any], where: str = "the table", fi
     return Table(name, kinds, options, kind, option, item, reward, cost, is_crossed(kind, option, item))
 
 
-def numbers(column: Any, where: str, first_row: int) -> Floats:
-    """A column as finite numbers."""
+def numbers(column: Any, where: str, first_row: int, optional: Any = False) -> Floats:
+    """A column as finite numbers; NaN where one is optional and there is none."""
     try:
         values = np.array(column, dtype=np.float64)
     except (TypeError, ValueError):
         values = np.array([as_number(value) for value in column])
-    if not np.isfinite(values).all():
-        row = int(np.argmin(np.isfinite(values)))
+    sound = np.isfinite(values) | (optional & np.isnan(values))
+    if not sound.all():
+        row = int(np.argmin(sound))
         raise BadTable(f"{where}, row {row + first_row}: {column[row]!r} is not a finite number")
     return values
 
@@ -181,7 +211,9 @@ def ratio_so_far(path: Path) -> Floats:
     """ΣR/ΣC after every task of a table that `Scheduler.export` wrote; observations of other options are no tasks."""
     columns = read_csv(path)
     own = np.array([observed == "False" for observed in columns["observed"]], dtype=bool)
-    reward, cost = (np.cumsum(np.array(columns[name], float)[own]) for name in ("reward", "cost"))
+    own &= ~replaced_losses(columns)
+    values = (np.array([value or "0" for value in columns[name]], float)[own] for name in ("reward", "cost"))
+    reward, cost = map(np.cumsum, values)
     ratio: Floats = reward / cost
     return ratio
 

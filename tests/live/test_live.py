@@ -268,7 +268,7 @@ def test_a_retired_option_is_never_chosen_until_it_is_restored(address: str) -> 
             scheduler.decide("x", [5, 10])
         scheduler.restore(5)
         assert scheduler.decide("x", [5, 10]).option == 5
-        with pytest.raises(BadTask, match="option 5 is not retired"):
+        with pytest.raises(BadTask, match="option 5 is neither retired nor benched"):
             scheduler.restore(5)
 
 
@@ -358,7 +358,7 @@ def test_a_block_measures_its_own_cost(address: str) -> None:
             task.reward = 1 / 0
         with pytest.raises(BadFeedback, match=r"task 4 has no reward; set task.reward"), scheduler.task("x", OPTIONS):
             pass
-        assert [line.state for line in scheduler.latest(2)] == ["cancelled", "cancelled"]
+        assert [line.state for line in scheduler.latest(2)] == ["cancelled", "failed"]
         assert scheduler.summary().reports == 2
 
 
@@ -446,8 +446,8 @@ def test_forked_processes_go_on_by_themselves(durable: str) -> None:
 
 
 PUBLIC = {
-    "decide", "task", "report", "observe", "cancel", "announce", "retire", "restore", "change", "summary", "explain",
-    "tasks", "latest", "rebuild", "export", "load", "close", "name", "lease",
+    "decide", "task", "report", "fail", "again", "observe", "cancel", "announce", "retire", "restore", "change",
+    "summary", "explain", "tasks", "latest", "rebuild", "export", "load", "close", "name", "lease",
 }  # fmt: skip
 
 

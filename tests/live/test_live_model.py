@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from worthwhile import Scheduler
-from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadTask, Error
+from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadTask, Error
 
 OPTIONS = [1, 1.0, "1", True, None]
 values = st.floats(0.1, 9.0)
@@ -50,6 +50,9 @@ class Model(RuleBasedStateMachine):
         self.keys: dict[str, str] = {}
         self.offers: dict[str, list[Any]] = {}
         self.chosen: dict[str, Any] = {}
+        self.failed: dict[str, float] = {}  # tasks whose latest attempt has failed, at this cost
+        self.failures: dict[str, list[float]] = {}  # costs of all that have failed
+        self.tried: dict[str, set[str]] = {}  # options that have failed
 
     def all(self, call: Any) -> Any:
         """The same call on all of them; they answer, or refuse, alike."""
@@ -94,13 +97,53 @@ class Model(RuleBasedStateMachine):
         given = given if part == "both" else {part: given[part]}
         answer = self.all(lambda scheduler: scheduler.report(id, **given))
         differs = any(self.parts[id].get(name, value) != value for name, value in given.items())
-        if differs:
+        if id in self.failed:
+            assert answer[0] is AlreadyFailed
+        elif differs:
             assert answer[0] is AlreadyReported
         elif id in self.cancelled:
             assert answer[0] is AlreadyCancelled
         else:
             assert answer is None
             self.parts[id] |= given
+
+    @rule(id=tasks, cost=st.none() | values, again=st.booleans())
+    def fail(self, id: str, cost: float | None, again: bool) -> None:
+        if again and id in self.failed:
+            cost = self.failed[id]
+        answer = self.all(lambda scheduler: scheduler.fail(id, cost, "a reason"))
+        if len(self.parts[id]) == 2:
+            assert answer[0] is AlreadyReported
+        elif id in self.failed:
+            assert answer is None if cost in (None, self.failed[id]) else answer[0] is AlreadyFailed
+        elif id in self.cancelled:
+            assert answer[0] is AlreadyCancelled
+        else:
+            assert answer is None
+            [line] = self.all(lambda scheduler: [line.cost for line in scheduler.tasks([id])])
+            assert line == (line if cost is None else cost)
+            self.failed[id], self.parts[id] = line, {}
+            self.failures.setdefault(id, []).append(line)
+            self.tried.setdefault(id, set()).add(repr(self.chosen[id]))
+
+    @rule(id=tasks)
+    def again(self, id: str) -> None:
+        def retried(scheduler: Scheduler) -> tuple[int, str, Any]:
+            task = scheduler.again(id)
+            return task.attempt, repr(task.option), task.option
+
+        answer, tried = self.all(retried), self.tried.get(id, set())
+        if id in self.cancelled:
+            assert answer[0] is AlreadyCancelled or answer[0] is AlreadyFailed
+        elif id not in self.failed and len(self.parts[id]) == 2:
+            assert answer[0] is AlreadyReported
+        elif (len(tried) == len(self.offers[id])) if id in self.failed else not tried:
+            assert answer[0] is BadTask
+        else:
+            assert answer[0] == len(tried)
+            assert answer[1] not in tried
+            self.chosen[id] = answer[2]
+            self.failed.pop(id, None)
 
     @rule(id=tasks, place=st.integers(0, 4), reward=values, cost=values)
     def observe(self, id: str, place: int, reward: float, cost: float) -> None:
@@ -115,7 +158,7 @@ class Model(RuleBasedStateMachine):
     @rule(id=consumes(tasks))
     def cancel(self, id: str) -> None:
         answer = self.all(lambda scheduler: scheduler.cancel(id))
-        assert (answer is None) == (len(self.parts[id]) < 2)
+        assert (answer is None) == (len(self.parts[id]) < 2 and id not in self.failed)
         if answer is None:
             self.cancelled.add(id)
 
@@ -141,9 +184,12 @@ class Model(RuleBasedStateMachine):
         found = self.all(lambda scheduler: scheduler.summary())
         whole = [parts for parts in self.parts.values() if len(parts) == 2]
         assert (found.tasks, found.reports, found.bad_entries) == (len(self.offers), len(whole), 0)
-        assert found.running == len(self.offers) - len(whole) - len(self.cancelled)
+        assert found.running == len(self.offers) - len(whole) - len(self.cancelled) - len(self.failed)
+        failures = [cost for costs in self.failures.values() for cost in costs]
+        assert found.failed == len(failures)
         assert found.reward == pytest.approx(sum(parts["reward"] for parts in whole))
-        assert found.cost == pytest.approx(sum(parts["cost"] + self.overhead for parts in whole))
+        costs = [parts["cost"] for parts in whole] + failures
+        assert found.cost == pytest.approx(sum(cost + self.overhead for cost in costs))
         assert sum(line.observed for kind in found.kinds for line in kind.options) == len(self.observed)
 
     def teardown(self) -> None:

@@ -410,7 +410,7 @@ def test_settings_are_plain_text(sqlite: str) -> None:
     with Scheduler(sqlite, overhead=1.5) as scheduler:
         scheduler.retire("long", kind="x")
     text = open_store(sqlite).transact(lambda tx: tx.settings(1))
-    assert json.loads(text) == {"policy": 1, "overhead": 1.5, "retired": [["x", '"long"']]}
+    assert json.loads(text) == {"policy": 1, "overhead": 1.5, "retired": [["x", '"long"']], "failed_reward": None}
 
 
 def test_history_never_touches_what_was_decided_here(address: str, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class Forgetful(MemoryStore):
 
 class Rounding(MemoryStore):
     def reports(self, id: int, after: int, count: int) -> list[LogRow]:
-        return [row._replace(reward=round(row.reward, 12)) for row in super().reports(id, after, count)]
+        return [row._replace(cost=round(row.cost, 12)) for row in super().reports(id, after, count)]
 
 
 class Backwards(MemoryStore):

@@ -10,7 +10,7 @@ from worthwhile.errors import BadParameter, Error, StoreError
 from worthwhile.live.fold import fault
 from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.stores import open_store, sql
-from worthwhile.live.stores.base import Header, NameRow, SessionRow, Store, TaskRow, TokenRow
+from worthwhile.live.stores.base import LOST, OWN, RESTORES, Header, NameRow, SessionRow, Store, TaskRow, TokenRow
 from worthwhile.live.stores.checksums import session_fault, task_fault, token_fault
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import counted
@@ -20,12 +20,15 @@ Rows = Sequence[Sequence[Any]]
 READ_SCHEDULERS = """select id, name, seed_key, settings, checksum, settings_generation, names, tasks, reports
   from schedulers"""
 READ_TASKS = f"{sql.SELECT_TASKS} and task > ? order by task limit ?"
-# what a task says was reported of it, and what the log says
-READ_OTHERWISE = """select t.task, r.number from tasks t full join reports r
-  on r.scheduler = t.scheduler and r.task = t.task and r.observed = -1
-  where coalesce(t.scheduler, r.scheduler) = ? and (t.task is not null or r.observed = -1)
-  and (t.report is not null or r.number is not null)
-  and not coalesce(t.report = r.number and t.reward = r.reward and t.cost = r.cost, false)"""
+# what a task says came of it, and what the log says last; parts of a report stay with a task that was lost
+READ_OTHERWISE = f"""with latest as (
+    select task, number, reward, cost, outcome from reports where scheduler = ? and number in (
+      select max(number) from reports where scheduler = ? and observed between {RESTORES + 1} and {OWN} group by task))
+  select t.task, r.number from (select * from tasks where scheduler = ?) t full join latest r on r.task = t.task
+  where (t.report is not null or r.number is not null)
+  and not coalesce(t.report = r.number and t.outcome = r.outcome and (t.outcome = {LOST}
+    or t.cost = r.cost and coalesce(t.reward = r.reward, t.reward is null and r.reward is null)), false)
+  and not coalesce(t.report is null and t.attempts is not null, false)"""
 READ_ORPHANS = "select distinct scheduler from {table} where scheduler not in (select id from schedulers)"
 OF_A_SCHEDULER = ("names", "tasks", "reports", "snapshots", "snapshot_parts")
 
@@ -121,7 +124,7 @@ class Reader:
             self.read_snapshot(replica, header)
         self.read_tasks(header, replica)
         self.read_log(header, replica)
-        for task, number in self.query(READ_OTHERWISE, (id,)):
+        for task, number in self.query(READ_OTHERWISE, (id, id, id)):
             says = "the task and the log do not say the same of its report"
             self.found.add("tasks", f"scheduler {id}, task {task!r}, entry {number!r} of the log", says)
 

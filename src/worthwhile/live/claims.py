@@ -1,7 +1,8 @@
 """Claims: who runs a task, and until when. `worthwhile.work` asks for them; `decide` and `report` know nothing of them.
 
-A task with a key is run by one holder at a time, who renews the lease while it runs. Once the lease has ended, whoever
-asks next takes the task over. Which report counts does not depend on any of this: the first one, and it alone.
+A task with a key is run by one holder at a time, who renews the lease while it runs. Once the lease has ended, the task
+is lost, and whoever asks next takes it over: another attempt, with the same option. Which report counts does not depend
+on any of this: the first one, and it alone.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import NamedTuple
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
 from worthwhile.live.requests import Decider, Deciding
-from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.stores.base import LOST, TaskRow
 from worthwhile.live.task import Task
 from worthwhile.live.validation import Option
+
+RELEASED = ""  # TaskRow.holder of a task that nobody runs, and that is not lost for it
 
 
 class Claim(NamedTuple):
@@ -47,9 +50,12 @@ class Claiming(Deciding):
     def action(self, batch: Batch) -> Claim:  # type: ignore[override]
         task = super().action(batch)
         row, now = batch.rows[int(task.id)], batch.header.now
-        free = row.holder in (None, self.holder, self.instead_of) or row.lease_end <= now
+        if row.outcome == LOST:
+            row = batch.next_attempt(row)._replace(decided=now)
+        free = row.holder in (None, RELEASED, self.holder, self.instead_of) or row.lease_end <= now
         if free and not row.ended():
             row = held(batch, row, self.holder, self.lease)
+            task.state = row.state(now)
         return Claim(task, row.holder, row.decided, now)
 
 
@@ -64,7 +70,7 @@ class Renewing(Request):
         for row in rows_of(batch, self.tasks):
             if row.holder == self.holder and not row.ended():
                 held(batch, row, self.holder, self.lease)
-            else:
+            elif row.holder != self.holder or row.outcome != LOST:  # what seemed lost may still report
                 lost.append(str(row.task))
         return lost
 
@@ -78,7 +84,7 @@ class Releasing(Request):
     def action(self, batch: Batch) -> None:
         for row in rows_of(batch, self.tasks):
             if row.holder == self.holder and not row.ended():
-                batch.update(row._replace(holder=None))
+                batch.update(row._replace(holder=RELEASED))
 
 
 def held(batch: Batch, row: TaskRow, holder: str, lease: float) -> TaskRow:

@@ -15,7 +15,15 @@ import numpy as np
 from worthwhile.compiling import engine_named, first_cause, machine_code
 from worthwhile.decision import Decision
 from worthwhile.errors import CannotCompile
-from worthwhile.live.totals import Folded, count_observation, count_report, new_totals
+from worthwhile.live.totals import (
+    Folded,
+    count_failure,
+    count_observation,
+    count_report,
+    discount_report,
+    new_totals,
+)
+from worthwhile.policies import base
 from worthwhile.policies.base import Policy, choose, judge, learn, methods_of, observe
 from worthwhile.rng import Rng
 from worthwhile.state import Indices
@@ -48,6 +56,8 @@ class Engine(Protocol):
         reward: float, cost: float, task: int,
     ) -> None: ...  # fmt: skip
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None: ...
+    @property
+    def seldom(self) -> Interpreted: ...  # for what happens so seldom that no machine code is made of it
 
 
 def engine_of(name: str, policy: Policy, seed_key: int) -> Engine:
@@ -106,12 +116,45 @@ class Interpreted:
         self.policy.observe(self.state, kind, option, reward, cost, Rng(self.seed_key, task))
         count_observation(self.totals, kind, option)
 
+    @property
+    def seldom(self) -> Interpreted:
+        return self
+
+    def try_again(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
+        """A further attempt at a task, or one that was taken for lost, has a result: no other arrival."""
+        self.policy.observe(self.state, kind, option, reward, cost, Rng(self.seed_key, task))
+        count_report(self.totals, kind, option, reward, cost)
+
+    def fail(
+        self, kind: int, option: int, reward_estimate: float, cost_estimate: float, cost: float, task: int
+    ) -> None:
+        made = Decision(option, reward_estimate, cost_estimate)
+        base.fail(self.policy, self.state, kind, made, cost, Rng(self.seed_key, task))
+        count_failure(self.totals, kind, option, cost)
+
+    def fail_again(self, kind: int, option: int, cost: float, task: int) -> None:
+        """A further attempt at a task has failed."""
+        base.observe_failure(self.policy, self.state, kind, option, cost, Rng(self.seed_key, task))
+        count_failure(self.totals, kind, option, cost)
+
+    def take_back_loss(self, kind: int, option: int, cost: float, task: int) -> None:
+        base.take_back(self.policy, self.state, kind, option, cost, Rng(self.seed_key, task))
+        count_failure(self.totals, kind, option, cost, -1.0)
+
+    def discount_result(self, kind: int, option: int, reward: float, cost: float) -> None:
+        """A loss that was learned from as a result: policies cannot forget one, the totals can."""
+        discount_report(self.totals, kind, option, reward, cost)
+
+    def forgive(self, kind: int, option: int) -> None:
+        base.forgive(self.policy, self.state, kind, option)
+
 
 class Compiled:
     """The methods as machine code, called past numba's check of the arguments' types: they are always the same."""
 
     def __init__(self, policy: Policy, seed_key: int) -> None:
         self.policy, self.seed_key = policy, seed_key
+        self.seldom = Interpreted(policy, seed_key)  # to compile for failures would take longer than most ever save
         self.holder: Any = None
         methods, number, value, numbers = methods_of(policy), 0, 0.0, np.zeros(1, np.uint32)
         calls = (
@@ -136,6 +179,7 @@ class Compiled:
         if self.holder is not None and types_of(holder) != types_of(self.holder):
             raise CannotCompile(f"{type(self.policy).__name__} has states of several types; use engine='python'")
         self.holder, self.idle = holder, np.zeros(state.totals.pulls.shape[1], np.uint32)
+        self.seldom.bind(state)
 
     def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
         pending = self.idle
@@ -183,6 +227,11 @@ def try_all(engine: Engine) -> None:
     engine.judge(0, 0)
     engine.learn(0, int(option), float(reward), float(cost), 0.5, 1.0, 1)
     engine.observe(0, 0, 0.5, 1.0, 1)
+    seldom = engine.seldom
+    seldom.fail(0, int(option), float(reward), float(cost), 1.0, 1)
+    seldom.fail_again(0, 0, 1.0, 1)
+    seldom.take_back_loss(0, 0, 1.0, 1)
+    seldom.forgive(0, 0)
 
 
 def choose_one(holder: Any, kind: int, options: Indices, pending: Indices, seed_key: int, task: int) -> Judged:

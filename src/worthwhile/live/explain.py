@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from worthwhile.formatting import shown
 from worthwhile.live.batch import Batch
@@ -10,7 +12,7 @@ from worthwhile.live.engines import offer_of
 from worthwhile.live.fold import Fold
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
-from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.stores.base import RESULT, STATES, TaskRow
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import counted
 from worthwhile.live.validation import Option
@@ -30,6 +32,16 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """An earlier attempt at a task."""
+
+    option: Option
+    state: str  # failed or expired
+    cost: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
 class Explanation:
     """A decision, with everything it was based on; `repeated` if the policy decides the same again from that."""
 
@@ -45,6 +57,8 @@ class Explanation:
     state: str
     reward: float | None
     cost: float | None
+    reason: str | None = None  # of a failure
+    attempts: list[Attempt] = field(default_factory=list)  # earlier ones; what is explained is the latest
 
 
 @dataclass(frozen=True)
@@ -59,12 +73,14 @@ class TaskLine:
     cost: float | None
     decided: float
     key: str | None
+    reason: str | None = None  # of a failure
+    attempts: int = 1
 
 
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
     """Why a task got its option; `fold` is what its policy knew then, None if no policy decided it."""
     replica = batch.replica
-    if fold is not None and max(numbers(row.options)) >= len(replica.options.texts):
+    if fold is not None and max(row.numbers) >= len(replica.options.texts):
         raise Damaged("tasks", f"scheduler {replica.id}, task {row.task}", f"options = {row.options}: one has no name")
     judged = [] if fold is None else judgements(row, fold, replica)
     return Explanation(
@@ -80,17 +96,32 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
         row.state(batch.header.now),
         row.reward,
         row.cost,
+        reasons(batch, [row]).get(row.task),
+        earlier_attempts(row, replica),
     )
 
 
-def numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
+def earlier_attempts(row: TaskRow, replica: Replica) -> list[Attempt]:
+    """What was tried before, and what came of it."""
+    earlier = json.loads(row.attempts or "[]")
+    return [
+        Attempt(replica.option(one["option"]), STATES[one["outcome"]], one["cost"], one["reason"]) for one in earlier
+    ]
+
+
+def reasons(batch: Batch, rows: Sequence[TaskRow]) -> dict[int, str | None]:
+    """Why tasks have failed, by number."""
+    failed = {row.report: row.task for row in rows if row.outcome != RESULT and row.report is not None}
+    if not failed:
+        return {}
+    entries = batch.tx.outcomes(batch.replica.id, list(failed.values()))
+    return {entry.task: entry.reason for entry in entries if entry.number in failed}
 
 
 def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
-    """Every option on offer, as the policy saw it."""
+    """Every option on offer that no earlier attempt has tried, as the policy saw it."""
     judged = []
-    for option, running in zip(numbers(row.options), numbers(row.pending), strict=True):
+    for option, running in pending_of(row).items():
         reward, cost = map(float, fold.engine.judge(row.kind, option)[1:])
         if option == row.option:
             reward, cost = row.reward_estimate, row.cost_estimate
@@ -100,11 +131,17 @@ def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
     return judged
 
 
+def pending_of(row: TaskRow) -> dict[int, int]:
+    """How many tasks were running with each option that could be chosen."""
+    pending, untried = map(int, row.pending.split(",")), set(row.untried)
+    return {option: count for option, count in zip(row.numbers, pending, strict=True) if option in untried}
+
+
 def in_words(row: TaskRow, judged: list[Judgement]) -> str:
     """Why this option."""
     chosen = next(option for option in judged if option.chosen)
     if len(judged) == 1:
-        return "it was the only option on offer"
+        return "it was the only option " + ("on offer" if row.attempts is None else "left")
     if chosen.pulls == 0:
         return "it had not been tried with this kind"
     if chosen.score is None or row.price is None:
@@ -119,23 +156,28 @@ def in_words(row: TaskRow, judged: list[Judgement]) -> str:
 
 def repeats(row: TaskRow, fold: Fold) -> bool:
     """Whether the policy, asked again, takes the same option."""
-    offer, running = offer_of(row.kind, numbers(row.options)), numbers(row.pending)
-    counts = dict(zip(offer.numbers, running, strict=True)) if any(running) else {}
-    return int(fold.engine.choose(offer, counts, row.task)[0]) == row.option
+    pending = pending_of(row)
+    running = {option: count for option, count in pending.items() if count}
+    return int(fold.engine.choose(offer_of(row.kind, list(pending)), running, row.task)[0]) == row.option
 
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:
     """The latest tasks, newest first."""
-    return [task_line(batch, row) for row in batch.tx.latest(batch.replica.id, count)]
+    return task_lines(batch, batch.tx.latest(batch.replica.id, count))
 
 
 def tasks(batch: Batch, numbers: list[int]) -> list[TaskLine]:
     """Tasks by number, in that order, each once."""
     rows = {row.task: row for row in batch.tx.tasks(batch.replica.id, numbers)}
-    return [task_line(batch, rows[number]) for number in dict.fromkeys(numbers) if number in rows]
+    return task_lines(batch, [rows[number] for number in dict.fromkeys(numbers) if number in rows])
 
 
-def task_line(batch: Batch, row: TaskRow) -> TaskLine:
+def task_lines(batch: Batch, rows: Sequence[TaskRow]) -> list[TaskLine]:
+    why = reasons(batch, rows)
+    return [task_line(batch, row, why.get(row.task)) for row in rows]
+
+
+def task_line(batch: Batch, row: TaskRow, reason: str | None) -> TaskLine:
     batch.replica.check_task(row, batch.header.tasks)
     return TaskLine(
         str(row.task),
@@ -146,4 +188,6 @@ def task_line(batch: Batch, row: TaskRow) -> TaskLine:
         row.cost,
         row.decided,
         row.key,
+        reason,
+        row.attempt + 1,
     )

@@ -13,7 +13,7 @@ from zlib import crc32
 from worthwhile import state as states
 from worthwhile.errors import BrokenRule
 from worthwhile.live.engines import engine_of
-from worthwhile.live.stores.base import OWN, LogRow, Snapshot
+from worthwhile.live.stores.base import OWN, REPLACES, RESTORED, WORTH_A_NUMBER, LogRow, Snapshot
 from worthwhile.live.totals import Folded, new_totals
 from worthwhile.policies.base import Policy
 from worthwhile.state import Size
@@ -86,20 +86,46 @@ class Fold:
 
     def learn(self, row: LogRow) -> None:
         """The next entry, known to be sound."""
-        number, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy, *_ = row
+        number, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy = row[:11]
         cost += overhead
         try:
-            if observed != OWN:
+            if observed < OWN:
+                self.learn_more(row, cost)
+            elif observed > OWN and reward is not None:
                 self.engine.observe(kind, option, reward, cost, task)
             else:
                 if policy != self.number:  # another policy's estimates mean nothing to this one
                     _, reward_estimate, cost_estimate = self.engine.judge(kind, option)
-                self.engine.learn(kind, option, reward_estimate, cost_estimate, reward, cost, task)
+                if reward is not None:
+                    self.engine.learn(kind, option, reward_estimate, cost_estimate, reward, cost, task)
+                else:
+                    self.engine.seldom.fail(kind, option, reward_estimate, cost_estimate, cost, task)
         except (MemoryError, RecursionError):  # of this process: another one learns from the entry
             raise
         except Exception as error:  # whatever a policy of the user's own may raise
             self.leave_out(number, f"{type(self.policy).__name__} raised {type(error).__name__}: {error}")
         self.position = number
+
+    def learn_more(self, row: LogRow, cost: float) -> None:
+        """What counts no arrival: a further attempt, the outcome of a task that seemed lost, a restored option."""
+        kind, option, task, engine = row.kind, row.option, row.task, self.engine.seldom
+        if row.outcome == RESTORED:
+            engine.forgive(kind, option)
+            return
+        if row.observed <= REPLACES:
+            if row.policy == WORTH_A_NUMBER:
+                engine.discount_result(kind, option, row.reward_estimate, row.cost_estimate)
+            else:
+                engine.take_back_loss(kind, option, row.cost_estimate, task)
+        if row.reward is None:
+            engine.fail_again(kind, option, cost, task)
+        else:
+            engine.try_again(kind, option, row.reward, cost, task)
+
+    def benched(self, kind: int, option: int) -> bool:
+        """Whether the policy tries an option only now and then, because it keeps failing."""
+        benched = getattr(self.policy, "benched", None)
+        return benched is not None and bool(benched(self.engine.seldom.state, kind, option))
 
     def miss(self, last: int) -> None:
         """Go on after entries that are not there."""
@@ -182,8 +208,12 @@ def fault(row: LogRow, kinds: int, options: int) -> str:
             return f"task {row.task}: no {role} has the number {number!r}"
     if type(row.task) is not int or type(row.observed) is not int or type(row.policy) is not int:
         return f"task {row.task!r}: observed = {row.observed!r} by policy {row.policy!r}"
+    if type(row.outcome) is not int or not 0 <= row.outcome <= RESTORED or (row.outcome and row.observed > OWN):
+        return f"task {row.task}: outcome = {row.outcome!r}, observed = {row.observed!r}"
     values = row.reward, row.cost, row.overhead, row.reward_estimate, row.cost_estimate
     for field, value in zip(FINITE, values, strict=True):
+        if value is None and field == "reward" and row.outcome:
+            continue
         if type(value) is not float or not math.isfinite(value):
             return f"task {row.task}: {field} = {value!r} is not a finite number"
     if row.cost <= 0.0 or row.overhead < 0.0:

@@ -47,6 +47,7 @@ class Request:
     answer: Any = None
     error: BaseException | None = UNKNOWN
     task: int | None = None
+    tasks: Sequence[int] = ()  # several that still run
     key: str | None = None
     kind: str | None = None
 

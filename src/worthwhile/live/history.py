@@ -9,18 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from worthwhile.errors import BadParameter, BadTable, BadTask, Error, MissingExtra
+from worthwhile.errors import BadFeedback, BadParameter, BadTable, BadTask, Error, MissingExtra
 from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
 from worthwhile.live.replica import Replica
-from worthwhile.live.stores.base import NO_POLICY, OWN, LogRow, TaskRow
-from worthwhile.live.validation import check_text, feedback, not_negative, option_text
-from worthwhile.tables import as_table, read_columns, replace_file
+from worthwhile.live.stores.base import LOST, NO_POLICY, OWN, REPLACES, RESTORED, RESULT, LogRow, TaskRow
+from worthwhile.live.validation import attempt_number, check_text, feedback, not_negative, option_text, reason_text
+from worthwhile.tables import OUTCOMES, as_table, read_columns, replace_file
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 TYPES = {
     "number": "int64", "task_type": "string", "item_id": "string", "option": "string", "reward": "float64",
-    "cost": "float64", "overhead": "float64", "observed": "bool", "option_json": "string",
+    "cost": "float64", "overhead": "float64", "observed": "bool", "option_json": "string", "outcome": "string",
+    "reason": "string", "attempt": "int64",
 }  # fmt: skip
 Line = dict[str, Any]
 
@@ -31,19 +32,38 @@ class Recorded(NamedTuple):
     key: str
     kind: str
     option: str
-    reward: float
+    reward: float | None  # None for a failure that is worth no number
     cost: float
     overhead: float
     observed: bool
+    outcome: str = OUTCOMES[RESULT]
+    reason: str = ""
+    attempt: int = 0  # at the task
 
 
 def recorded(
-    key: str, kind: str, option: Any, reward: float, cost: float, overhead: float = 0.0, observed: bool = False
+    key: str,
+    kind: str,
+    option: Any,
+    reward: float | None,
+    cost: float,
+    overhead: float = 0.0,
+    observed: bool = False,
+    outcome: str = OUTCOMES[RESULT],
+    reason: str = "",
+    attempt: int = 0,
 ) -> Recorded:
     """A row of history, checked."""
     option, kind, key = option_text(option), check_text("kind", kind), check_text("key", key)
-    reward, cost = feedback("reward", reward), feedback("cost", cost)
-    return Recorded(key, kind, option, reward, cost, not_negative("overhead", overhead), observed)
+    if outcome not in OUTCOMES or (observed and outcome != OUTCOMES[RESULT]):
+        raise BadFeedback(
+            f"outcome = {outcome!r}; it must be one of {', '.join(OUTCOMES)}, and of another option result"
+        )
+    if reward is not None or outcome == OUTCOMES[RESULT]:
+        reward = feedback("reward", reward)
+    cost, overhead = feedback("cost", cost), not_negative("overhead", overhead)
+    why, which = reason_text(reason) or "", attempt_number(attempt)
+    return Recorded(key, kind, option, reward, cost, overhead, observed, outcome, why, which)
 
 
 def line_of(entry: LogRow, replica: Replica) -> Line:
@@ -57,9 +77,17 @@ def line_of(entry: LogRow, replica: Replica) -> Line:
         "reward": entry.reward,
         "cost": entry.cost,
         "overhead": entry.overhead,
-        "observed": entry.observed != OWN,
+        "observed": entry.observed > OWN,
         "option_json": text,
+        "outcome": OUTCOMES[entry.outcome],
+        "reason": entry.reason or "",
+        "attempt": attempt_of(entry),
     }
+
+
+def attempt_of(entry: LogRow) -> int:
+    """Which attempt at its task an entry tells of; 0 is the first."""
+    return max(0, (REPLACES if entry.observed <= REPLACES else OWN) - entry.observed)
 
 
 def table_at(path: str | Path) -> Path:
@@ -74,7 +102,8 @@ def lines(batch: Batch, entries: Sequence[LogRow]) -> list[Line]:
     """Sound entries of the log as rows of the table."""
     replica = batch.replica
     kinds, options = len(replica.kinds.texts), len(replica.options.texts)
-    return [line_of(entry, replica) for entry in entries if not fault(entry, kinds, options)]
+    told = (entry for entry in entries if entry.outcome != RESTORED and not fault(entry, kinds, options))
+    return [line_of(entry, replica) for entry in told]
 
 
 def take_in(batch: Batch, records: Sequence[Recorded]) -> int:
@@ -86,13 +115,26 @@ def take_in(batch: Batch, records: Sequence[Recorded]) -> int:
     for record in records:
         kind, option = replica.name("kind", record.kind), replica.name("option", record.option)
         row = batch.by_key(record.key) or batch.add(task_of(record, kind, option, batch))
-        if record.observed and option not in batch.observations(row.task):
+        if not record.observed:
+            take_outcome(batch, row, record, option)
+        elif record.reward is not None and option not in batch.observations(row.task):
             batch.log_observation(row, option, record.reward, record.cost)
-        elif not record.observed and row.report is None:
-            row = row._replace(option=option, overhead=record.overhead)  # until now perhaps known by observations only
-            number = batch.log_report(row, record.reward, record.cost)
-            batch.update(row.with_report(record.reward, record.cost, number))
     return len(batch.entries) - before
+
+
+def take_outcome(batch: Batch, row: TaskRow, record: Recorded, option: int) -> None:
+    """What came of an attempt elsewhere, unless it is known already."""
+    if record.attempt > row.attempt and row.report is not None:
+        row = batch.next_attempt(row)
+    outcome = OUTCOMES.index(record.outcome)
+    known = row.report is not None and (row.outcome != LOST or outcome == LOST)
+    if known or record.attempt < row.attempt:
+        return
+    # until now it was perhaps known by observations only
+    row = row._replace(option=option, overhead=record.overhead, cancelled=0)
+    number = batch.log_outcome(row, record.reward, record.cost, outcome, record.reason or None)
+    values = (None, None) if outcome == LOST else (record.reward, record.cost)
+    batch.update(row._replace(reward=values[0], cost=values[1], report=number, outcome=outcome))
 
 
 def check(batch: Batch, records: Sequence[Recorded]) -> None:
@@ -163,18 +205,21 @@ def read_history(path: Path) -> Iterator[Recorded]:
     columns, first_row = read_columns(path)
     table = as_table(path.stem, columns, str(path), first_row)
     as_json, observed = columns.get("option_json"), columns.get("observed")
-    overheads = columns.get("overhead", ["0"] * len(table.reward))
+    rows = len(table.reward)
+    overheads, attempts = columns.get("overhead", ["0"] * rows), columns.get("attempt", ["0"] * rows)
+    outcomes, reasons = columns.get("outcome", OUTCOMES[:1] * rows), columns.get("reason", [""] * rows)
     records = []
-    for index in range(len(table.reward)):
+    for index in range(rows):
         text = str(columns["option"][index])
         # One item of a foreign table has a row for each option: each of these is a task of its own.
         item = str(columns["item_id"][index]) + ("" if observed is not None else f":{text}")
         on_the_side = observed is not None and str(observed[index]).lower() == "true"
         try:
             option = as_option(text) if as_json is None else json.loads(as_json[index])
-            kind, values = str(columns["task_type"][index]), (float(table.reward[index]), float(table.cost[index]))
-            key, overhead = f"{path.stem}:{item}", float(overheads[index])
-            records.append(recorded(key, kind, option, *values, overhead, on_the_side))
+            kind, reward = str(columns["task_type"][index]), float(table.reward[index])
+            values = None if math.isnan(reward) else reward, float(table.cost[index]), float(overheads[index])
+            end = str(outcomes[index]), str(reasons[index]), int(attempts[index])
+            records.append(recorded(f"{path.stem}:{item}", kind, option, *values, on_the_side, *end))
         except (Error, ValueError) as error:
             raise BadTable(f"{path}, row {index + first_row}: {error}") from None
     yield from records

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
 from worthwhile.live.group_commit import IN_THE_MIDDLE
 from worthwhile.live.replica import PORTION
-from worthwhile.live.stores.base import OWN, LogRow, TaskRow
+from worthwhile.live.stores.base import FAILED, OWN, REPLACES, RESTORED, LogRow, TaskRow
 
 MOST_MARKS = 512
 LATELY = 1 / 32  # weight of the newest report in what an option did lately
@@ -56,6 +57,19 @@ class Mark:
         return Point(self.reports, ratio, self.row and self.row.price, self.row and self.row.decided)
 
 
+@dataclass(slots=True)
+class Failures:
+    """How often an option has failed with a kind, or was lost, and why it did so last."""
+
+    failed: int = 0
+    lost: int = 0
+    reason: str | None = None
+
+    def count(self, row: LogRow) -> None:
+        self.failed, self.lost = self.failed + (row.outcome == FAILED), self.lost + (row.outcome != FAILED)
+        self.reason = row.reason
+
+
 class LogStatistics:
     """One scheduler's log, read as far as it goes; any number of threads may ask."""
 
@@ -70,8 +84,10 @@ class LogStatistics:
         self.outdated = False  # whether the store is another one by now
         self.position = self.reports = self.latest = 0  # `latest`: the task of the latest report
         self.reward = self.cost = 0.0
-        self.moments: dict[tuple[int, int], Sums] = {}  # by kind and option, side observations included
+        self.moments: dict[tuple[int, int], Sums] = {}  # of results by kind and option, side observations included
         self.lately: dict[tuple[int, int], tuple[float, float]] = {}  # mean reward and cost
+        self.failures: dict[tuple[int, int], Failures] = {}
+        self.retried: Counter[int] = Counter()  # failures that were tried again, by kind
         self.stride, self.marks = 1, []  # type: int, list[Mark]
 
     @contextmanager
@@ -114,22 +130,42 @@ class LogStatistics:
         try:
             for row in rows:
                 if not fault(row, kinds, options):
-                    self.count(row, row.reward, row.cost + row.overhead)
+                    self.count(row, row.cost + row.overhead)
             if rows:
                 self.position = rows[-1].number
         except BaseException:
             self.forget()
             raise
 
-    def count(self, row: LogRow, reward: float, cost: float) -> None:
+    def count(self, row: LogRow, cost: float) -> None:
+        if row.outcome == RESTORED:
+            return
         arm = row.kind, row.option
+        if row.outcome:
+            self.failures.setdefault(arm, Failures()).count(row)
+        if row.reward is not None:
+            self.count_result(arm, row.reward, cost)
+        if row.observed <= REPLACES:
+            self.replace_loss(row, cost)
+        elif row.observed <= OWN:
+            if row.observed < OWN:
+                self.retried[row.kind] += 1
+            self.reports, self.reward, self.cost = self.reports + 1, self.reward + (row.reward or 0.0), self.cost + cost
+            self.mark(row.task)
+
+    def replace_loss(self, row: LogRow, cost: float) -> None:
+        """What came of a task after it was taken for lost: it is still one report."""
+        self.failures.setdefault((row.kind, row.option), Failures()).lost -= 1
+        self.reward += (row.reward or 0.0) - row.reward_estimate
+        self.cost += cost - row.cost_estimate
+        if self.marks and self.marks[-1].reports == self.reports:
+            self.marks[-1].reward, self.marks[-1].cost = self.reward, self.cost
+
+    def count_result(self, arm: tuple[int, int], reward: float, cost: float) -> None:
         moments = self.moments[arm] = one_more(self.moments.get(arm, UNKNOWN), reward, cost, weight=1.0)
         weight = max(LATELY, 1.0 / moments[0])
         mean_reward, mean_cost = self.lately.get(arm, (0.0, 0.0))
         self.lately[arm] = mean_reward + weight * (reward - mean_reward), mean_cost + weight * (cost - mean_cost)
-        if row.observed == OWN:
-            self.reports, self.reward, self.cost = self.reports + 1, self.reward + reward, self.cost + cost
-            self.mark(row.task)
 
     def mark(self, task: int) -> None:
         """Remember every so many reports where the sums stood; fewer of them when they become too many."""

@@ -14,24 +14,23 @@ import numpy.typing as npt
 from worthwhile.errors import BadProblem
 from worthwhile.formatting import shown
 from worthwhile.learning import Sums
+from worthwhile.live.advice import about_failures, about_options, about_tasks, listed
 from worthwhile.live.batch import Batch
-from worthwhile.live.log_statistics import UNKNOWN, LogStatistics, score_errors
+from worthwhile.live.completed import completed_ratio, failure_cost, failure_error
+from worthwhile.live.log_statistics import UNKNOWN, Failures, LogStatistics, score_errors
 from worthwhile.live.settings import policy_words
 from worthwhile.live.stores.schema import Damaged
-from worthwhile.live.summary import Comparison, KindSummary, OptionSummary, Summary, counted
+from worthwhile.live.summary import Comparison, KindSummary, OptionSummary, Summary
 from worthwhile.live.totals import Totals
 from worthwhile.live.validation import Option
 from worthwhile.optimum import solve
 from worthwhile.problem import Problem
 
 SURE = 2.0  # standard errors
-ENOUGH_TO_JUDGE = 100  # reports
-TOO_MANY_EXPIRED = 0.05  # of all tasks
-MOST_NAMED = 3  # in a warning
 
 Counts = npt.NDArray[np.int64]
-Known = Mapping[tuple[int, int], Sums]  # by kind and option
-Change = tuple[int, int, str]
+Arm = tuple[int, int]  # kind and option
+Known = Mapping[Arm, Sums]
 
 
 class Standing(NamedTuple):
@@ -45,22 +44,32 @@ class Standing(NamedTuple):
     totals: Totals
     running: Counts
     expired: Counts
+    failed: Counts
+    benched: set[tuple[int, int]]
 
 
 def summary(name: str, statistics: LogStatistics) -> Summary:
     """How the scheduler stands."""
     with statistics.followed(partial(standing, name)) as now:
-        moments = statistics.moments
-        kinds = [kind_summary(now, moments, kind) for kind in range(len(now.kinds))]
-        warnings = [*about_options(now, kinds, statistics.changes()), *about_tasks(now.so_far)]
-        return replace(now.so_far, kinds=kinds, comparisons=comparisons(now, moments), warnings=warnings)
+        for arm, failures in statistics.failures.items():
+            now.expired[arm] += failures.lost
+            now.failed[arm] += failures.failed
+        moments, changes = statistics.moments, statistics.changes()
+        changed = [(now.kinds[kind], now.options[option], what) for kind, option, what in changes]
+        kinds = [kind_summary(now, moments, statistics.failures, kind) for kind in range(len(now.kinds))]
+        reports, failed, expired = sum(kind.reports for kind in kinds), int(now.failed.sum()), int(now.expired.sum())
+        retried = np.array([statistics.retried[kind] for kind in range(len(now.kinds))], float)
+        completed = completed_ratio(now.totals, retried) if now.totals.failed.any() else now.so_far.ratio
+        so_far = replace(now.so_far, reports=reports, failed=failed, expired=expired, completed_ratio=completed)
+        warnings = [*about_failures(kinds), *about_options(so_far, kinds, changed), *about_tasks(so_far)]
+        return replace(so_far, kinds=kinds, comparisons=comparisons(now, completed, moments), warnings=warnings)
 
 
 def standing(name: str, batch: Batch) -> Standing:
     """Everything that only a transaction can tell."""
     replica, fold, tx, now = batch.replica, batch.replica.fold, batch.tx, batch.header.now
     kinds, texts, settings = [*replica.kinds.texts], [*replica.options.texts], replica.settings
-    running, expired = np.zeros((2, len(kinds), len(texts)), np.int64)
+    running, expired, failed = np.zeros((3, len(kinds), len(texts)), np.int64)
     put_counts(running, tx.running(replica.id, list(range(len(kinds))), now))
     put_counts(expired, tx.expired(replica.id, now))
     totals = Totals(*(array[: len(kinds), : len(texts)].copy() for array in fold.state.totals))
@@ -72,7 +81,9 @@ def standing(name: str, batch: Batch) -> Standing:
     earned = reward, cost, ratio, ratio if fold.price is None else fold.price
     so_far = Summary(name, policy, settings.overhead, *counts, *earned, [], [], [], fold.bad, list(fold.set_aside))
     options = [replica.option(number) for number in range(len(texts))]
-    return Standing(so_far, kinds, options, texts, settings.retired, totals, running, expired)
+    failing: list[list[int]] = np.argwhere(totals.failed > 0.0).tolist()
+    benched = {(kind, option) for kind, option in failing if fold.benched(kind, option)}
+    return Standing(so_far, kinds, options, texts, settings.retired, totals, running, expired, failed, benched)
 
 
 def put_counts(counts: Counts, rows: Iterable[tuple[int, int, int]]) -> None:
@@ -94,22 +105,25 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def kind_summary(now: Standing, moments: Known, kind: int) -> KindSummary:
-    """Every option judged by reward − θ·cost; the best first."""
-    options, totals = option_summaries(now, moments, kind), now.totals
+def kind_summary(now: Standing, moments: Known, failures: Mapping[Arm, Failures], kind: int) -> KindSummary:
+    """Every option judged by reward − θ·cost; the best first, and what has never succeeded last."""
+    options, totals = option_summaries(now, moments, failures, kind), now.totals
     options.sort(key=lambda option: (-math.inf if option.score is None else option.score, option.pulls), reverse=True)
     judged = [option for option in options if option.score is not None and not option.retired]
     winner = judged[0] if judged else None
+    failing = [option for option in options if option.score is None and option.pulls and not option.retired]
     options = [replace(option, winning=True) if option is winner else option for option in options]
-    reports, running, expired = (int(counts[kind].sum()) for counts in (totals.pulls, now.running, now.expired))
+    running, expired, failed = (int(counts[kind].sum()) for counts in (now.running, now.expired, now.failed))
+    reports = sum(option.pulls - option.failed - option.lost for option in options)
     ratio = quotient(totals.reward[kind].sum(), totals.cost[kind].sum())
     name, best = now.kinds[kind], winner.option if winner else None
-    return KindSummary(name, reports, ratio, running, expired, best, *verdict(judged), options=options)
+    said = verdict(judged, failing)
+    return KindSummary(name, reports, ratio, running, expired, best, *said, options=options, failed=failed)
 
 
-def option_summaries(now: Standing, moments: Known, kind: int) -> list[OptionSummary]:
+def option_summaries(now: Standing, moments: Known, failures: Mapping[Arm, Failures], kind: int) -> list[OptionSummary]:
     """The options of a kind that anything is known about."""
-    totals, price, reports = now.totals, now.so_far.price, now.totals.pulls[kind].sum()
+    totals, price, attempts = now.totals, now.so_far.price, now.totals.pulls[kind].sum()
     used = np.flatnonzero(totals.pulls[kind] + totals.observed[kind] + now.running[kind] + now.expired[kind])
     retired = {text for only, text in now.retired if only in (None, now.kinds[kind])}
     known = [moments.get((kind, option), UNKNOWN) for option in used.tolist()]
@@ -117,26 +131,32 @@ def option_summaries(now: Standing, moments: Known, kind: int) -> list[OptionSum
     counts = (count[kind, used].tolist() for count in (totals.pulls, totals.observed, now.running, now.expired))
     options = []
     for number, sums, error, *rest in zip(used.tolist(), known, errors, *counts, strict=True):
-        (seen, reward, cost), (pulls, observed, running, expired) = sums[:3], rest
+        (seen, reward, cost), (pulls, observed, running, expired), arm = sums[:3], rest, (kind, number)
+        failed, failed_cost = float(totals.failed[arm]), float(totals.failed_cost[arm])
         means: tuple[float | None, float | None] = (reward, cost) if seen else (None, None)
-        score = finite(reward - price * cost) if seen and price is not None else None
+        completed = finite(cost + failure_cost(failed_cost, seen))
+        score = finite(reward - price * completed) if price is not None and completed is not None else None
+        width = SURE * math.hypot(error, failure_error(failed, failed_cost, seen) * (price or 0.0))
+        unhappy = failures.get(arm, Failures())
         options.append(
             OptionSummary(
-                now.options[number], int(pulls), quotient(pulls, reports) or 0.0, *means, score, finite(SURE * error),
-                int(observed), running, expired, now.texts[number] in retired, winning=False,
+                now.options[number], int(pulls), quotient(pulls, attempts) or 0.0, *means, score, finite(width),
+                int(observed), running, expired, now.texts[number] in retired, winning=False, failed=unhappy.failed,
+                lost=unhappy.lost, completed_cost=completed, benched=arm in now.benched, reason=unhappy.reason,
             )
         )  # fmt: skip
     return options
 
 
-def verdict(judged: Sequence[OptionSummary]) -> tuple[bool, str]:
-    """Whether the best is clearly the best, in words."""
+def verdict(judged: Sequence[OptionSummary], failing: Sequence[OptionSummary]) -> tuple[bool, str]:
+    """Whether the best is clearly the best, in words; `failing` are options that have never succeeded."""
     if not judged:
-        return False, "nothing reported yet"
+        return False, "nothing has succeeded yet" if failing else "nothing reported yet"
     best, name = judged[0], shown(judged[0].option)
-    if len(judged) == 1:
+    if len(judged) == 1 and not failing:
         return False, f"only {name} has been tried"
     rivals = [shown(option.option) for option in judged[1:] if not clearly_better(best, option)]
+    rivals += [shown(option.option) for option in failing if not option.benched]
     if not rivals:
         return True, f"{name} is clearly best"
     return False, f"{name} leads; {listed(rivals)} may still be better"
@@ -149,9 +169,12 @@ def clearly_better(option: OptionSummary, rival: OptionSummary) -> bool:
     return option.score - rival.score > math.hypot(option.error, rival.error)
 
 
-def comparisons(now: Standing, moments: Known) -> list[Comparison]:
-    """What simpler rules would have earned with the same tasks; an option not tried with a kind is not on offer."""
-    problem, achieved = known_problem(now, moments), now.so_far.ratio
+def comparisons(now: Standing, achieved: float | None, moments: Known) -> list[Comparison]:
+    """What simpler rules would have earned with the same tasks, had each been done.
+
+    An option that has not succeeded with a kind is not on offer.
+    """
+    problem = known_problem(now, moments)
     if problem is None:
         return []
     best = solve(problem)
@@ -170,8 +193,8 @@ def comparisons(now: Standing, moments: Known) -> list[Comparison]:
 def known_problem(now: Standing, moments: Known) -> Problem | None:
     """The tasks so far as a problem with the means so far; its options are named by their numbers."""
     reward, cost = np.full((2, len(now.kinds), len(now.options)), np.nan)
-    for arm, (_, mean_reward, mean_cost, *_) in moments.items():
-        reward[arm], cost[arm] = mean_reward, mean_cost
+    for arm, (results, mean_reward, mean_cost, *_) in moments.items():
+        reward[arm], cost[arm] = mean_reward, mean_cost + failure_cost(float(now.totals.failed_cost[arm]), results)
     tried = np.isfinite(reward)
     kinds, options = np.flatnonzero(tried.any(axis=1)), np.flatnonzero(tried.any(axis=0))
     reports, both = now.totals.pulls.sum(axis=1)[kinds], np.ix_(kinds, options)
@@ -186,44 +209,3 @@ def known_problem(now: Standing, moments: Known) -> Problem | None:
 
 def advantage(achieved: float | None, ratio: float | None) -> float | None:
     return achieved / ratio - 1.0 if achieved is not None and ratio is not None and ratio > 0.0 else None
-
-
-def about_options(now: Standing, kinds: Sequence[KindSummary], changes: Sequence[Change]) -> Iterable[str]:
-    """What somebody should look at, in plain words."""
-    if now.so_far.reports >= ENOUGH_TO_JUDGE and cheapest_always_wins(kinds):
-        yield (
-            "The cheapest option wins for every kind, so there is little to learn. If every task also costs something "
-            "that is not reported (set-up, review), tell the scheduler: overhead."
-        )
-    silent = [
-        f"{kind.kind} / {shown(option.option)} ({counted(option.expired, 'task')})"
-        for kind in kinds
-        for option in kind.options
-        if option.pulls == 0 and option.expired > 0
-    ]
-    if silent:
-        yield f"Chosen, but never reported: {listed(silent)}. Does whoever runs these tasks report?"
-    changed = [f"{now.kinds[kind]} / {shown(now.options[option])} ({what})" for kind, option, what in changes]
-    if changed:
-        yield f"Something may have changed: lately different from before are {listed(changed)}."
-
-
-def about_tasks(so_far: Summary) -> Iterable[str]:
-    if so_far.expired > max(10, TOO_MANY_EXPIRED * so_far.tasks):
-        share = so_far.expired / so_far.tasks
-        yield f"Not reported when the lease ended: {so_far.expired:,} tasks ({share:.0%})."
-    if so_far.bad_entries:
-        entries = "entry" if so_far.bad_entries == 1 else "entries"
-        yield f"Set aside, because nothing can be learned from it: {so_far.bad_entries:,} {entries} of the log."
-
-
-def listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
-
-
-def cheapest_always_wins(kinds: Sequence[KindSummary]) -> bool:
-    """For every kind that has a choice, if there is one."""
-    choices = [[option for option in kind.options if option.score is not None and not option.retired] for kind in kinds]
-    cheapest = [min(options, key=lambda option: option.mean_cost or 0.0) for options in choices if len(options) > 1]
-    return bool(cheapest) and all(option.winning for option in cheapest)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -55,6 +56,7 @@ class Replica:
         self.values: list[Any] = []  # the options as users write them, by number
         self.saved, self.snapshot_due = 0, SNAPSHOT_EVERY  # positions of the latest snapshot and of the next
         self.backlog: list[LogRow] = []  # read, not yet folded
+        self.look_at = -math.inf  # by the store's clock: when to look for tasks whose leases have ended
         self.fold: Fold
         self.settings: Settings
 
@@ -228,7 +230,7 @@ class Replica:
     def new_offer(self, kind: str, options: Sequence[Any]) -> Offer:
         texts = option_texts(options)
         check_text("kind", kind)
-        retired = {option for where, option in self.settings.retired if where in (None, kind)}
+        retired = self.retired(kind)
         usable = [text for text in texts if text not in retired]
         if not usable:
             names = ", ".join(texts[:10])
@@ -236,6 +238,10 @@ class Replica:
         self.check_room(kind not in self.kinds.number, sum(text not in self.options.number for text in usable))
         numbers = [self.name("option", text) for text in usable]
         return offer_of(self.name("kind", kind), numbers)
+
+    def retired(self, kind: str) -> set[str]:
+        """Options that are not to be chosen for a kind."""
+        return {option for where, option in self.settings.retired if where in (None, kind)}
 
     def option(self, number: int) -> Any:
         """The option as the user wrote it."""

@@ -12,12 +12,14 @@ from worthwhile.live.stores.base import TaskRow
 from worthwhile.live.task import Feedback, Task
 from worthwhile.live.validation import (
     Option,
+    attempt_number,
     both,
     check_text,
     feedback,
     not_negative,
     plain_option,
     plain_options,
+    reason_text,
     task_number,
 )
 
@@ -51,7 +53,10 @@ class Deciding(Request):
         kind, replica = self.kind, batch.replica
         row = batch.decide(kind, self.options, self.key, self.lease)
         option = replica.values[row.option] if row.option < len(replica.values) else replica.option(row.option)
-        return Task(self.scheduler, str(row.task), kind, option, row.state(batch.header.now))
+        task = Task(self.scheduler, str(row.task), kind, option, row.state(batch.header.now))
+        if row.attempts is not None:
+            task.attempt = row.attempt
+        return task
 
 
 class Reporting(Request):
@@ -78,6 +83,30 @@ def observing(id: str | int, option: Option, reward: float, cost: float) -> Requ
     """Says what another option would have brought."""
     number, values = task_number(id), (feedback("reward", reward), feedback("cost", cost))
     return Request(methodcaller("observe", number, plain_option(option), *values), number)
+
+
+class Retrying(Request):
+    """Asks for another attempt at a task."""
+
+    task: int
+
+    def __init__(self, scheduler: Decider, id: str | int, after: int | None = None, lease: float | None = None) -> None:
+        self.scheduler, self.task = scheduler, task_number(id)
+        self.after = None if after is None else attempt_number(after)
+        self.lease = scheduler.lease if lease is None else not_negative("lease", lease)
+
+    def action(self, batch: Batch) -> Task:
+        row, replica = batch.again(self.task, self.after, self.lease), batch.replica
+        kind, option = replica.kinds.texts[row.kind], replica.option(row.option)
+        task = Task(self.scheduler, str(row.task), kind, option, row.state(batch.header.now))
+        task.attempt = row.attempt
+        return task
+
+
+def failing(id: str | int, cost: float | None, reason: str) -> Request:
+    """Says that a task has failed."""
+    number, spent = task_number(id), None if cost is None else feedback("cost", cost)
+    return Request(methodcaller("fail", number, spent, reason_text(reason)), number)
 
 
 def cancelling(id: str | int) -> Request:

@@ -14,11 +14,19 @@ from worthwhile.live import explain as explaining
 from worthwhile.live import overview
 from worthwhile.live.batch import Batch
 from worthwhile.live.history import read_history, table_at, take_in, write_table
-from worthwhile.live.requests import Deciding, Reporting, cancelling, observing
+from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
 from worthwhile.live.transactor import Transactor
-from worthwhile.live.validation import Option, at_least_one, check_text, not_negative, option_text, task_number
+from worthwhile.live.validation import (
+    Option,
+    at_least_one,
+    check_text,
+    failed_reward_of,
+    not_negative,
+    option_text,
+    task_number,
+)
 from worthwhile.policies.base import Policy
 
 LEASE = 3600.0  # seconds
@@ -42,6 +50,7 @@ class Scheduler:
         policy: str | Policy | None = None,
         *,
         overhead: float | None = None,
+        failed_reward: float | None = None,
         lease: float = LEASE,
         seed: int | None = None,
         engine: str = "python",
@@ -51,7 +60,7 @@ class Scheduler:
         # for the other parts of this library: transactions of their own on the same store
         self._transactor = Transactor(str(url) if isinstance(url, Path) else url, name, engine, create)
         try:
-            self._transactor.find_or_create(policy, overhead, seed)
+            self._transactor.find_or_create(policy, overhead, seed, failed_reward)
         except BaseException:
             self._transactor.store.close()
             raise
@@ -71,6 +80,10 @@ class Scheduler:
         """What came of a task. The same report again changes nothing; another one is refused."""
         self._transactor.ask(Reporting(id, reward, cost))
 
+    def fail(self, id: str | int, cost: float | None = None, reason: str = "") -> None:
+        """A task has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
+        self._transactor.ask(failing(id, cost, reason))
+
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
         self._transactor.ask(observing(id, option, reward, cost))
@@ -78,6 +91,14 @@ class Scheduler:
     def cancel(self, id: str | int) -> None:
         """The task will not report; it no longer counts as running."""
         self._transactor.ask(cancelling(id))
+
+    def again(self, id: str | int, after: int | None = None) -> Task:
+        """Another attempt at a task that has failed: the same task, with an option that has not failed on it.
+
+        `after` is the attempt that it follows, counted from 0: asked twice, the same attempt is the answer.
+        """
+        task: Task = self._transactor.ask(Retrying(self, id, after))
+        return task
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""
@@ -95,13 +116,22 @@ class Scheduler:
         text, where = option_text(option), None if kind is None else check_text("kind", kind)
         self._transactor.do(lambda batch: batch.restore(where, text))
 
-    def change(self, policy: str | Policy | None = None, overhead: float | None = None) -> None:
-        """Go on with another policy, which learns from the whole history first, or with another cost per task."""
+    def change(
+        self,
+        policy: str | Policy | None = None,
+        overhead: float | None = None,
+        failed_reward: float | str | None = None,
+    ) -> None:
+        """Go on with another policy, which learns from the whole history first, or with another cost per task.
+
+        From now on a failure is a result worth `failed_reward`; "none" undoes that.
+        """
         extra = None if overhead is None else not_negative("overhead", overhead)
+        worth = failed_reward_of(failed_reward)
 
         def changed(batch: Batch) -> None:
             text = None if policy is None else self._transactor.described(policy, batch.replica.options.texts)
-            batch.change(text, extra)
+            batch.change(text, extra, worth)
 
         self._transactor.do(changed)
 

@@ -1,4 +1,4 @@
-"""What a scheduler is told: its policy, a cost per task, and which options are retired; as text in its store."""
+"""What a scheduler is told: policy, cost per task, what failures are worth, retired options; as text in its store."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Settings(NamedTuple):
     policy: int  # its number among the scheduler's names
     overhead: float = 0.0  # cost of every task on top of what is reported
     retired: tuple[tuple[str | None, str], ...] = ()  # (kind, or None for all; option)
+    failed_reward: float | None = None  # what a failure is worth, if it is to be a result like others
 
     def text(self) -> str:
         return json.dumps(self._asdict(), ensure_ascii=False)
@@ -27,10 +28,12 @@ def settings_from(text: str) -> Settings:
     """The settings that `Settings.text` wrote; `ValueError` if it was not that."""
     try:
         content = json.loads(text)
-        settings = Settings(content["policy"], content["overhead"], tuple(map(tuple, content["retired"])))
+        retired, failed_reward = tuple(map(tuple, content["retired"])), content.get("failed_reward")
+        settings = Settings(content["policy"], content["overhead"], retired, failed_reward)
         right = (
             type(settings.policy) is int and type(settings.overhead) is float and 0.0 <= settings.overhead < math.inf
         )
+        right = right and (failed_reward is None or (type(failed_reward) is float and math.isfinite(failed_reward)))
         right = right and all(
             len(pair) == 2 and type(pair[0]) in (str, type(None)) and type(pair[1]) is str for pair in settings.retired
         )

@@ -12,21 +12,25 @@ from worthwhile.live.validation import Option
 
 MOST_KINDS = 40  # that are printed
 MOST_SET_ASIDE = 10
-COLUMNS = ("kind", "option", "reports", "share", "reward", "cost", "reward − θ·cost", "running", "observed", "verdict")
+COLUMNS = (
+    "kind", "option", "reports", "share", "reward", "cost", "reward − θ·cost", "running", "observed", "failed",
+    "verdict",
+)  # fmt: skip
 LEFT = ("kind", "option", "verdict")
 RULES = ("simpler rules, had they known all this from the start", "reward / cost", "we earn")
 
 
 @dataclass(frozen=True)
 class OptionSummary:
-    """One option of one kind; its score is reward − θ·cost, give or take its error (two standard errors).
+    """One option of one kind; its score is reward − θ·completed cost, give or take its error (two standard errors).
 
-    Costs include the overhead. Means count what was observed on the side, pulls and share do not.
+    Costs include the overhead. Means are those of results, and count what was observed on the side; pulls and share are
+    of all attempts, and do not.
     """
 
     option: Option
     pulls: int
-    share: float  # of the kind's reports
+    share: float  # of the kind's attempts
     mean_reward: float | None
     mean_cost: float | None
     score: float | None
@@ -36,13 +40,18 @@ class OptionSummary:
     expired: int  # neither reported nor cancelled by the end of the lease
     retired: bool
     winning: bool
+    failed: int = 0  # attempts; pulls count them, and those that were lost, too
+    lost: int = 0  # attempts that the log says were not reported by the end of the lease
+    completed_cost: float | None = None  # of a completed task: failures are paid by those that succeed
+    benched: bool = False  # it keeps failing, and is tried now and then only
+    reason: str | None = None  # of its latest failure
 
 
 @dataclass(frozen=True)
 class KindSummary:
     """One kind: its options, best first, and whether it is settled which one wins.
 
-    The winner is None while nothing has been reported.
+    The winner is None while nothing has succeeded.
     """
 
     kind: str
@@ -54,6 +63,7 @@ class KindSummary:
     settled: bool
     verdict: str  # the same in words
     options: list[OptionSummary]
+    failed: int = 0  # attempts
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,9 @@ class Comparison:
 @dataclass(frozen=True)
 class Summary:
     """A scheduler so far: its ratio is total reward / total cost, its price θ what it thinks a unit of cost is worth.
+
+    The completed ratio is an estimate of what it would be had every task been done: each failure that was not tried
+    again, by the same option. The same as the ratio, if nothing has failed.
 
     A policy that learns no price judges by the ratio so far, which is shown instead. The comparisons are estimates:
     nobody saw what other options would have brought.
@@ -90,6 +103,8 @@ class Summary:
     warnings: list[str]
     bad_entries: int
     set_aside: list[SetAside]
+    failed: int = 0  # attempts
+    completed_ratio: float | None = None
 
     @property
     def settled_kinds(self) -> int:
@@ -122,12 +137,14 @@ class Summary:
 def headline(summary: Summary) -> list[str]:
     """The totals, in three lines."""
     expired = f", {summary.expired:,} expired" if summary.expired else ""
+    failed = f", {summary.failed:,} failed" if summary.failed else ""
+    done = f"; {number(summary.completed_ratio)} had every task been done" if summary.failed + summary.expired else ""
     return [
         f"{printable(summary.scheduler)}: {summary.policy}"
         + (f", overhead {summary.overhead:g}" if summary.overhead else ""),
-        f"{counted(summary.tasks, 'task')}, {summary.reports:,} reported, {summary.running:,} running{expired}; "
-        f"{summary.settled_kinds} of {counted(len(summary.kinds), 'kind')} settled",
-        f"reward / cost = {number(summary.ratio)}  (Σ {digits(summary.reward)} / {digits(summary.cost)})"
+        f"{counted(summary.tasks, 'task')}, {summary.reports:,} reported{failed}, {summary.running:,} running{expired}"
+        f"; {summary.settled_kinds} of {counted(len(summary.kinds), 'kind')} settled",
+        f"reward / cost = {number(summary.ratio)}  (Σ {digits(summary.reward)} / {digits(summary.cost)}{done})"
         f"   price θ = {number(summary.price)}",
     ]
 
@@ -139,9 +156,10 @@ def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:
         first = kind.kind, f"{'settled' if kind.settled else 'learning'}: {kind.verdict}"
         for option in kind.options:
             name, verdict = first if option is kind.options[0] else ("", "")
-            mark = " ★" * option.winning + " (retired)" * option.retired
-            means = number(option.mean_reward), number(option.mean_cost), score_text(option)
-            counts = [f"{count:,}" if count else "" for count in (option.running, option.observed)]
+            mark = " ★" * option.winning + " (retired)" * option.retired + " (benched)" * option.benched
+            means = number(option.mean_reward), number(option.completed_cost), score_text(option)
+            failed = option.failed + option.lost
+            counts = [f"{count:,}" if count else "" for count in (option.running, option.observed, failed)]
             share = f"{option.pulls:,}", f"{option.share:.1%}"
             rows.append([name, shown(option.option) + mark, *share, *means, *counts, verdict])
     used = [column for column in range(len(COLUMNS)) if any(row[column] for row in rows)]

@@ -6,7 +6,7 @@ import time
 from types import TracebackType
 from typing import Protocol
 
-from worthwhile.errors import BadFeedback
+from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadFeedback, Error
 from worthwhile.live.validation import Option
 
 
@@ -15,24 +15,38 @@ class Feedback(Protocol):
 
     def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None: ...
 
+    def fail(self, id: str | int, cost: float | None = None, reason: str = "") -> None: ...
+
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None: ...
 
     def cancel(self, id: str | int) -> None: ...
 
+    def again(self, id: str | int, after: int | None = None) -> Task: ...
+
 
 class Task:
-    """A task and the option chosen for it. As a context manager it reports by itself, with the time as its cost."""
+    """A task and the option chosen for it.
+
+    As a context manager it reports by itself, with the time as its cost; a block that raises has failed.
+    """
 
     reward: float | None = None
     cost: float | None = None
+    attempt = 0  # at this task; the first is 0
+    over = False  # whether it was failed or cancelled through this object
 
     def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option, state: str = "running") -> None:
         self.scheduler, self.id, self.kind, self.option = scheduler, id, kind, option
-        self.state = state  # when it was decided; one that was given before, by its key, may be reported or cancelled
+        self.state = state  # when it was decided; one that was given before, by its key, may have ended
 
     def report(self, reward: float | None = None, cost: float | None = None) -> None:
         """What came of it: both at once, or one now and the other later."""
         self.scheduler.report(self.id, reward, cost)
+
+    def fail(self, cost: float | None = None, reason: str = "") -> None:
+        """It has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
+        self.scheduler.fail(self.id, cost, reason)
+        self.over = True
 
     def observe(self, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if this task showed it on the side."""
@@ -41,6 +55,11 @@ class Task:
     def cancel(self) -> None:
         """It will not report."""
         self.scheduler.cancel(self.id)
+        self.over = True
+
+    def again(self) -> Task:
+        """The same task with another option, after it has failed; `BadTask` if none is left that has not."""
+        return self.scheduler.again(self.id, self.attempt)
 
     def __enter__(self) -> Task:
         self.began = time.perf_counter()  # never goes back, unlike the time of day
@@ -49,14 +68,36 @@ class Task:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None:
-            self.cancel()
-            return
-        if self.reward is None:
-            self.cancel()
-            raise BadFeedback(f"task {self.id} has no reward; set task.reward before the block ends")
         took = max(time.perf_counter() - self.began, 1e-9)
-        self.report(self.reward, took if self.cost is None else self.cost)
+        if self.over:
+            return
+        if error is not None:
+            self.end_with(error, took if self.cost is None else self.cost)
+        elif self.reward is None:
+            self.cancel()
+            raise BadFeedback(f"task {self.id} has no reward; set task.reward before the block ends, or call task.fail")
+        else:
+            self.report(self.reward, took if self.cost is None else self.cost)
+
+    def end_with(self, error: BaseException, cost: float) -> None:
+        """The block has raised: a failure, unless somebody has stopped it. The error goes on in any case."""
+        try:
+            if isinstance(error, Exception):
+                self.fail(cost, in_words(error))
+            else:  # KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError
+                self.cancel()
+        except (AlreadyReported, AlreadyFailed, AlreadyCancelled):  # by the block itself
+            pass
+        except Error as trouble:
+            error.add_note(f"worthwhile could not store that task {self.id} has ended: {trouble}")
 
     def __repr__(self) -> str:
         return f"Task(id={self.id!r}, kind={self.kind!r}, option={self.option!r})"
+
+
+def in_words(error: Exception) -> str:
+    """What was raised and why; an error of the user's own may not even say that."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__

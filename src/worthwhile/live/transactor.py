@@ -27,7 +27,7 @@ from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.settings import Settings, policy_text, policy_words
 from worthwhile.live.stores import open_store, without_password
 from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapshot, Transaction
-from worthwhile.live.validation import not_negative
+from worthwhile.live.validation import feedback, not_negative
 from worthwhile.policies.base import Policy, checked
 from worthwhile.policies.registry import DEFAULT, make
 
@@ -53,15 +53,23 @@ class Transactor(GroupCommit):
         self.batch: Sequence[Request] = ()  # for `attempt`; a lambda that hands it over costs a pair in memory 1.5 %
         IN_USE.add(self)
 
-    def find_or_create(self, policy: str | Policy | None, overhead: float | None, seed: int | None) -> None:
+    def find_or_create(
+        self, policy: str | Policy | None, overhead: float | None, seed: int | None, failed_reward: float | None = None
+    ) -> None:
         """Agree with the scheduler of this name, or make it."""
-        header = self.store.transact(lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed))
+        worth = None if failed_reward is None else feedback("failed_reward", failed_reward)
+        header = self.store.transact(lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, worth))
         if seed is not None and header is not None and header.seed_key != seed_key_of(seed):
             raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
-        self.do(lambda batch: self.agree(batch, policy, overhead))
+        self.do(lambda batch: self.agree(batch, policy, overhead, worth))
 
     def created(
-        self, tx: Transaction, policy: str | Policy | None, overhead: float | None, seed: int | None
+        self,
+        tx: Transaction,
+        policy: str | Policy | None,
+        overhead: float | None,
+        seed: int | None,
+        failed_reward: float | None,
     ) -> Header | None:
         if not self.create:
             known, where = ", ".join(tx.schedulers()) or "none", without_password(self.url or "memory")
@@ -69,13 +77,15 @@ class Transactor(GroupCommit):
         text = self.described(DEFAULT if policy is None else policy, ())
         extra = 0.0 if overhead is None else not_negative("overhead", overhead)
         seed_key = secrets.randbits(32) if seed is None else seed_key_of(seed)
-        tx.create(self.name, seed_key, Settings(1, extra).text())
+        tx.create(self.name, seed_key, Settings(1, extra, failed_reward=failed_reward).text())
         header = tx.open(self.name)
         if header is not None and header.names == 0:  # unless another process was faster
             tx.add(header.id, [NameRow(1, "policy", 1, text)], [], [], [])
         return header
 
-    def agree(self, batch: Batch, policy: str | Policy | None, overhead: float | None) -> None:
+    def agree(
+        self, batch: Batch, policy: str | Policy | None, overhead: float | None, failed_reward: float | None = None
+    ) -> None:
         """Refuse other settings than the scheduler has."""
         replica = batch.replica
         if policy is not None:
@@ -87,6 +97,9 @@ class Transactor(GroupCommit):
         if overhead is not None and overhead != replica.settings.overhead:
             numbers = f"scheduler {self.name!r} has overhead {replica.settings.overhead:g}, not {overhead:g}"
             raise BadParameter(f"{numbers}; leave overhead out, or switch with scheduler.change(overhead=…)")
+        if failed_reward is not None and failed_reward != replica.settings.failed_reward:
+            has = f"scheduler {self.name!r} has failed_reward {replica.settings.failed_reward}, not {failed_reward:g}"
+            raise BadParameter(f"{has}; leave it out, or switch with scheduler.change(failed_reward=…)")
 
     def described(self, policy: str | Policy, options: Sequence[str]) -> str:
         """A policy as text; one that was given as an object is kept."""
@@ -147,6 +160,8 @@ class Transactor(GroupCommit):
             raise StoreError(f"scheduler {self.name!r} is no longer in its store")
         if header.now < self.latest_time - CLOCKS_DIFFER:
             tx.renew(header.id, header.now)
+            if replica is not None:
+                replica.look_at = header.now
         self.latest_time = header.now
         if (
             replica is None

@@ -19,6 +19,8 @@ MOST_OPTIONS = 1000  # per decision
 END_OF_NUMBERS = 1 << 48  # of tasks
 DIGITS = 20  # more than any of them has
 LONGEST_NAME = 200  # bytes of UTF-8
+LONGEST_REASON = 200  # characters
+NONE = "none"  # in place of a number: failures are worth none
 LONGEST_SHOWN = 200  # characters of a value in an error
 
 
@@ -127,6 +129,26 @@ def not_negative(name: str, value: Any) -> float:
     if not is_number or not 0.0 <= value <= LARGEST:
         raise BadParameter(f"{name} = {quoted(value)}; it must be a number, 0 or more")
     return float(value) + 0.0
+
+
+def failed_reward_of(value: Any) -> float | str | None:
+    """What failures are worth: a number, NONE for none, None for what it was."""
+    return value if value is None or value == NONE else feedback("failed_reward", value)
+
+
+def reason_text(reason: Any) -> str | None:
+    """Why a task has failed, as text that every store can keep: its beginning; None if there is nothing to say."""
+    if not isinstance(reason, str):
+        raise BadFeedback(f"reason = {quoted(reason)}; it must be text")
+    text = "".join(reason[:LONGEST_REASON]).encode(errors="replace").decode().replace("\0", "?")
+    return text.strip() or None
+
+
+def attempt_number(value: Any) -> int:
+    """Which attempt at a task; the first is 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST_OPTIONS:
+        raise BadFeedback(f"attempt = {quoted(value)}; it must be a whole number from 0 to {MOST_OPTIONS - 1}")
+    return value
 
 
 def at_least_one(name: str, value: Any) -> int:

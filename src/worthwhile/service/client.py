@@ -167,6 +167,10 @@ class Client:
         if refused:
             raise error_of(refused[0].problem)
 
+    def fail(self, id: str | int, cost: float | None = None, reason: str = "") -> None:
+        """A task has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
+        self._send("POST", f"{task_path(id)}/fail", {"cost": cost, "reason": reason})
+
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
         body = {"option": plain(option), "reward": reward, "cost": cost}
@@ -175,6 +179,13 @@ class Client:
     def cancel(self, id: str | int) -> None:
         """The task will not report; it no longer counts as running."""
         self._send("POST", f"{task_path(id)}/cancel", {})
+
+    def again(self, id: str | int, after: int | None = None) -> Task:
+        """Another attempt at a task that has failed: the same task, with an option that has not failed on it."""
+        answer = self._ask(Decided, "POST", f"{task_path(id)}/again", {"after": after})
+        task = Task(self, answer.task, answer.kind, answer.option, answer.state)
+        task.attempt = answer.attempt
+        return task
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""

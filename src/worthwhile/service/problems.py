@@ -36,6 +36,7 @@ STATUS: dict[type[Error], int] = {  # the first class that fits
     errors.UnknownScheduler: 404,
     errors.UnknownTask: 404,
     errors.AlreadyReported: 409,
+    errors.AlreadyFailed: 409,
     errors.AlreadyCancelled: 409,
     TooLarge: 413,
     NotJson: 415,

@@ -98,10 +98,13 @@ class Past(Message):
     key: Text
     kind: Text
     option: Option
-    reward: Number
+    reward: Number | None
     cost: Number
     overhead: Number = 0.0
     observed: bool = False
+    outcome: Text = "result"
+    reason: str = ""
+    attempt: int = 0
 
 
 class History(Message):
@@ -162,6 +165,7 @@ class Decided(Struct, omit_defaults=True):
     kind: str
     option: Option
     state: str
+    attempt: int = 0
 
 
 class DecidedOrNot(Struct, omit_defaults=True):

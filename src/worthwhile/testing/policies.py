@@ -153,9 +153,30 @@ def take_in(policy: Any, state: Any, case: Case, kind: Any, made: Decision, side
     change(policy, policy.learn, state, kind, made, case.reward, case.cost, case.rng)
     before = copy_of(state)
     change(policy, policy.observe, state, kind, side, case.cost, case.cost, case.rng)
-    for (name, old), (_, new) in zip(states.arrays(before), states.arrays(state), strict=True):
-        if set(name.split(".")) & set(UNMOVED) and old.tobytes() != new.tobytes():
-            raise broken(policy, rules.SIDE, f"{name} went from {old} to {new} in {case}")
+    check_unmoved(policy, rules.SIDE, before, state, UNMOVED, case)
+    if hasattr(policy, "fail"):
+        fail(policy, state, case, kind, made, side)
+
+
+def fail(policy: Any, state: Any, case: Case, kind: Any, made: Decision, side: Any) -> None:
+    """The task fails as well, and another option after it, which was a mistake, checked."""
+    change(policy, policy.fail, state, kind, made, case.cost, case.rng)
+    before = copy_of(state)
+    for method, *told in (
+        ("observe_failure", kind, side, case.cost, case.rng),
+        ("take_back", kind, side, case.cost, case.rng),
+        ("forgive", kind, side),
+    ):
+        if hasattr(policy, method):
+            change(policy, getattr(policy, method), state, *told)
+    check_unmoved(policy, rules.FURTHER, before, state, ("tasks", "arrivals"), case)
+
+
+def check_unmoved(policy: Any, rule: str, before: Any, after: Any, names: Sequence[str], case: Case) -> None:
+    """What has one of these names is what it was."""
+    for (name, old), (_, new) in zip(states.arrays(before), states.arrays(after), strict=True):
+        if set(name.split(".")) & set(names) and old.tobytes() != new.tobytes():
+            raise broken(policy, rule, f"{name} went from {old} to {new} in {case}")
 
 
 def decide(policy: Any, state: Any, case: Case) -> Decision:
@@ -249,6 +270,8 @@ def follow(policy: Any, state: Any, tasks: Sequence[Case]) -> list[Decision]:
         made = policy.choose(state, case.kind, case.options, case.pending, case.rng)
         policy.learn(state, case.kind, made, case.reward, case.cost, case.rng)
         policy.observe(state, case.kind, int(case.options[-1]), case.cost, case.cost, case.rng)
+        if hasattr(policy, "fail") and case.rng.task % 3 == 0:
+            policy.fail(state, case.kind, made, case.cost, case.rng)
         decisions.append(Decision(int(made.option), float(made.reward_estimate), float(made.cost_estimate)))
     return decisions
 

@@ -11,7 +11,12 @@ from typing import Any
 
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import (
+    FAILED,
+    LOST,
     OWN,
+    REPLACES,
+    RESTORED,
+    RESTORES,
     AuditRow,
     Header,
     LogRow,
@@ -36,13 +41,20 @@ TASKS = [
     ROW._replace(task=5),
 ]
 LOG = [
-    LogRow(1, 4, OWN, 0, 2, 1e100, 1e-100, 0.1, -0.1, 5e-324, 1),
-    LogRow(2, 1, 0, 0, 0, 0.1 + 0.2, 1.7976931348623157e308, 0.0, 0.0, 0.0, 0, 1, "it's ü"),
+    LogRow(1, 4, OWN, 0, 2, None, 1e-100, 0.1, -0.1, 5e-324, 1, LOST, "it's ü"),
+    LogRow(2, 1, 0, 0, 0, 0.1 + 0.2, 1.7976931348623157e308, 0.0, 0.0, 0.0, 0),
+    LogRow(3, 4, REPLACES, 0, 2, None, 2.0, 0.1, 0.0, 0.2, 0, FAILED, None),
+    LogRow(4, 4, OWN - 1, 0, 0, 1e100, 1e-100, 0.1, -0.1, 5e-324, 1),
+    LogRow(5, 0, RESTORES - 5, 0, 0, None, 1.0, 0.0, 0.0, 0.0, 0, RESTORED),
 ]
+OF_TASK_4 = [LOG[0], LOG[2], LOG[3]]
 CHANGED = [
-    TASKS[3]._replace(reward=1e100, cost=1e-100, report=1, outcome=1, attempts="[]"),
+    TASKS[3]._replace(
+        option=0, pending="1,1", reward_estimate=0.2, cost_estimate=0.3, price=0.5, seen=1, policy=2, decided=2.0,
+        reward=1e100, cost=1e-100, report=4, attempts='[{"option": 2}]',
+    ),
     TASKS[4]._replace(cancelled=1),
-]
+]  # fmt: skip
 SNAPSHOT = Snapshot(2, 1, 8, 8, "[]", (bytes(range(256)), b"more"), 0xFFFFFFFF)
 TOKENS = [TokenRow("a1", "it's mine", "read", 1.5), TokenRow("b2", "other", "decide,report", 2.5, None, '["ü"]', 9e9)]
 SESSIONS = [SessionRow("c3", "it's mine", 1.5, 2.5), SessionRow("d4", "it's mine", 2.5, 9e9)]
@@ -136,7 +148,7 @@ def add_more_rows(store: Store, tx: Transaction) -> None:
     tx.add(id, [], [], CHANGED, LOG)
     tx.save(id, SNAPSHOT._replace(number=1))
     tx.save(id, SNAPSHOT)
-    expect(store, ONCE, astuple(header_of(store, tx))[3:6], (3, 5, 2))
+    expect(store, ONCE, astuple(header_of(store, tx))[3:6], (3, 5, 5))
     expect(store, ONCE, astuple(header_of(store, tx, "other"))[3:6], (0, 0, 0))
 
 
@@ -145,15 +157,16 @@ def check_rows(store: Store, tx: Transaction) -> None:
     header = header_of(store, tx)
     id, other = header.id, header_of(store, tx, "other").id
     tasks = [*TASKS[:3], *CHANGED]
-    expect(store, KEPT, astuple(header)[1:6], (0xFFFFFFFF, 1, 3, 5, 2))
+    expect(store, KEPT, astuple(header)[1:6], (0xFFFFFFFF, 1, 3, 5, 5))
     expect(store, KEPT, (tx.names(id, 0), tx.names(id, 2), tx.names(other, 0)), (NAMES, NAMES[2:], []))
     expect(store, KEPT, sorted(tx.tasks(id, [1, 2, 3, 4, 5])), sorted(tasks))
     expect(store, ASKED, (tx.tasks(id, [2, 77]), tx.tasks(other, [1])), ([TASKS[1]], []))
     expect(store, ASKED, sorted(tx.keyed(id, ["first", "it's", "none"])), [TASKS[0], TASKS[2]])
     expect(store, ASKED, (tx.latest(id, 2), tx.latest(other, 2)), (CHANGED[::-1], []))
     expect(store, KEPT, tx.reports(id, 0, 9), LOG)
-    expect(store, ASKED, (tx.reports(id, 0, 1), tx.reports(id, 1, 9), tx.reports(id, 2, 9)), (LOG[:1], LOG[1:], []))
-    expect(store, ASKED, (tx.observations(id, [1, 4]), tx.observations(id, [4])), (LOG[1:], []))
+    expect(store, ASKED, (tx.reports(id, 0, 1), tx.reports(id, 1, 9), tx.reports(id, 5, 9)), (LOG[:1], LOG[1:], []))
+    expect(store, ASKED, (tx.observations(id, [1, 4]), tx.observations(id, [4])), (LOG[1:2], []))
+    expect(store, ASKED, (tx.outcomes(id, [1, 4]), tx.outcomes(id, [1, 5])), (OF_TASK_4, []))
     expect(store, KEPT, (whole(tx.snapshot(id)), tx.snapshot(other)), (SNAPSHOT, None))
 
 
@@ -162,8 +175,8 @@ def fail(store: Store, tx: Transaction) -> None:
     id = header_of(store, tx).id
     tx.create("third", 1, "{}")
     tx.change(id, "other settings")
-    late = [TASKS[0]._replace(reward=1.0, cost=1.0, report=3)]
-    entry = LOG[0]._replace(number=3, task=1)
+    late = [TASKS[0]._replace(reward=1.0, cost=1.0, report=6)]
+    entry = LOG[0]._replace(number=6, task=1)
     tx.add(id, [NameRow(4, "kind", 1, "x")], [ROW._replace(task=6, key="k")], late, [entry])
     tx.save(id, SNAPSHOT._replace(number=3))
     raise OnPurpose
@@ -174,8 +187,9 @@ def check_undone(store: Store, tx: Transaction) -> None:
     header = header_of(store, tx)
     id = header.id
     found = astuple(header)[2:6], tx.schedulers(), tx.settings(id), whole(tx.snapshot(id)), tx.tasks(id, [1, 6])
-    expect(store, UNDONE, found, ((1, 3, 5, 2), sorted([NAME, "other"]), SETTINGS, SNAPSHOT, [TASKS[0]]))
-    expect(store, UNDONE, (tx.keyed(id, ["k"]), tx.names(id, 3), tx.reports(id, 2, 9)), ([], [], []))
+    expect(store, UNDONE, found, ((1, 3, 5, 5), sorted([NAME, "other"]), SETTINGS, SNAPSHOT, [TASKS[0]]))
+    expect(store, UNDONE, (tx.keyed(id, ["k"]), tx.names(id, 3), tx.reports(id, 5, 9)), ([], [], []))
+    expect(store, UNDONE, tx.outcomes(id, [1, 4]), OF_TASK_4)
 
 
 def check_running(store: Store, tx: Transaction) -> None:
@@ -186,6 +200,10 @@ def check_running(store: Store, tx: Transaction) -> None:
     expect(store, RUNNING, tx.running(id, [0, 1], 3e9), [])
     expect(store, RUNNING, (tx.expired(id, 9e8), tx.expired(id, 1.5e9)), ([], [(0, 0, 1)]))
     expect(store, RUNNING, tx.expired(id, 3e9), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
+    expect(store, RUNNING, (tx.lost(id, 9e8, 9), tx.lost(id, 1.5e9, 9)), ([], [TASKS[2]]))
+    expect(store, RUNNING, (tx.lost(id, 3e9, 9), tx.lost(id, 3e9, 2)), (TASKS[:3], TASKS[:2]))
+    tx.add(id, [], [], [TASKS[1]._replace(holder="")], [])
+    expect(store, RUNNING, tx.lost(id, 3e9, 9), [TASKS[0], TASKS[2]])
 
 
 def add_tokens(store: Store, tx: Transaction) -> None:

@@ -6,15 +6,23 @@ reports that every process folds in the same order.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 Answer = TypeVar("Answer")
 
-OWN = -1  # LogRow.observed of a task's own report
+# LogRow.observed of what is no side observation. Attempts are counted from 0, so that a task has each of these once.
+OWN = -1  # minus the attempt: its outcome
+REPLACES = -1001  # minus the attempt: its outcome, after it was taken for lost
+RESTORES = -2_000_000  # minus the entry's number: no task, somebody has restored an option
+
+RESULT, FAILED, LOST, RESTORED = range(4)  # LogRow.outcome, and but for the last TaskRow.outcome
+STATES = "reported", "failed", "expired"  # of tasks with these outcomes
 MOST_TASKS = (1 << 48) - 1  # random draws are numbered by task, in 48 bits
 NO_POLICY = 0  # TaskRow.policy of history that no policy of this scheduler decided
+WORTH_A_NUMBER = -1  # LogRow.policy of an entry that replaces a loss which was learned from as a result
 
 
 @dataclass(slots=True)
@@ -58,13 +66,13 @@ class TaskRow(NamedTuple):
     overhead: float
     reward: float | None = None
     cost: float | None = None
-    report: int | None = None  # its number in the log
+    report: int | None = None  # its outcome's number in the log
     cancelled: int = 0
     features: str | None = None  # JSON
     probability: float | None = None  # of the choice, None if unknown
-    outcome: int = 0  # 0 a result, 1 failed, 2 lost
+    outcome: int = RESULT
     attempts: str | None = None  # JSON: earlier ones
-    holder: str | None = None  # who has claimed it
+    holder: str | None = None  # who has claimed it; empty if whoever did has released it
 
     # `decide` and `report` make three rows, with the next three methods: the one place that relies on the order of the
     # fields. TaskRow(task=…), _replace and LogRow(number=…) would take 5 µs longer in all, a fifth of a pair in memory.
@@ -84,21 +92,37 @@ class TaskRow(NamedTuple):
         """The task with what was reported of it."""
         return tuple.__new__(TaskRow, (*self[:DECIDED], reward, cost, report, 0, *self[AFTER_REPORT:]))
 
-    def log_row(self, number: int, reward: float, cost: float) -> LogRow:
-        """The entry of the log for the task's own report."""
+    def log_row(self, number: int, reward: float | None, cost: float) -> LogRow:
+        """The entry of the log for the result of the task's first attempt."""
         return tuple.__new__(LogRow, (
             number, self.task, OWN, self.kind, self.option, reward, cost, self.overhead, self.reward_estimate,
             self.cost_estimate, self.policy, 0, None, "",
         ))  # fmt: skip
 
+    @property
+    def attempt(self) -> int:
+        """How many attempts came before this one."""
+        return 0 if self.attempts is None else len(json.loads(self.attempts))
+
+    @property
+    def numbers(self) -> list[int]:
+        """The options on offer."""
+        return [int(part) for part in self.options.split(",")]
+
+    @property
+    def untried(self) -> list[int]:
+        """Those that no earlier attempt has tried."""
+        tried = {attempt["option"] for attempt in json.loads(self.attempts or "[]")}
+        return [option for option in self.numbers if option not in tried]
+
     def ended(self) -> bool:
-        """Reported or cancelled: it does not count as running, whatever its lease."""
+        """Reported, failed, lost or cancelled: it does not count as running, whatever its lease."""
         return self.report is not None or bool(self.cancelled)
 
     def state(self, now: float) -> str:
         """Where the task stands, in a word."""
         if self.report is not None:
-            return "reported"
+            return STATES[self.outcome]
         if self.cancelled:
             return "cancelled"
         return "running" if self.lease_end > now else "expired"
@@ -109,20 +133,24 @@ AFTER_REPORT = TaskRow._fields.index("features")
 
 
 class LogRow(NamedTuple):
-    """One entry of the log: a task's report, or a side observation of another option."""
+    """One entry of the log: what came of an attempt at a task, or a side observation of another option.
+
+    One that replaces a loss has, in place of estimates, what the loss had counted for: its cost with overhead and its
+    reward; NO_POLICY if that was none, otherwise WORTH_A_NUMBER.
+    """
 
     number: int
     task: int
-    observed: int  # OWN, or the option that was observed on the side
+    observed: int  # the option that was observed on the side, or below 0: see OWN, REPLACES and RESTORES
     kind: int
     option: int
-    reward: float
+    reward: float | None  # None for a failure that is worth no number
     cost: float
     overhead: float
     reward_estimate: float
     cost_estimate: float
     policy: int
-    outcome: int = 0  # as the task's
+    outcome: int = RESULT
     reason: str | None = None  # of a failure
     damage: str = ""  # why the store does not trust what it has read; not stored
 
@@ -197,6 +225,9 @@ class Transaction(Protocol):
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         """(kind, option, tasks) of those neither reported nor cancelled whose lease has ended by `now`."""
 
+    def lost(self, id: int, now: float, count: int) -> list[TaskRow]:
+        """At most so many of those, unless they were released; none if nothing can be written, or they are damaged."""
+
     def renew(self, id: int, now: float) -> None:
         """The clock was put back: tasks that seem to be decided after `now` get their whole lease from now on."""
 
@@ -211,6 +242,9 @@ class Transaction(Protocol):
 
     def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
         """Side observations of these tasks."""
+
+    def outcomes(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
+        """What came of all attempts at these tasks, in the order of the log."""
 
     def reports(self, id: int, after: int, count: int) -> list[LogRow]:
         """At most so many entries of the log with a number beyond `after`, in order."""

@@ -35,7 +35,7 @@ class Rows:
         self.keys: dict[str, int] = {}
         self.running: dict[int, dict[int, TaskRow]] = defaultdict(dict)  # by kind and task
         self.log: list[LogRow] = []
-        self.observed: dict[int, list[LogRow]] = {}  # by task
+        self.further: dict[int, list[LogRow]] = {}  # entries by task, but for results of first attempts
         self.snapshot: Snapshot | None = None
 
 
@@ -125,6 +125,10 @@ class MemoryStore(Forkable):
         by_kind = self.by_id[id].running.values()
         return counted([row for rows in by_kind for row in rows.values() if row.lease_end <= now])
 
+    def lost(self, id: int, now: float, count: int) -> list[TaskRow]:
+        rows = [row for kind in self.by_id[id].running.values() for row in kind.values() if row.lease_end <= now]
+        return sorted(row for row in rows if row.holder != "")[:count]
+
     def renew(self, id: int, now: float) -> None:
         kept = self.by_id[id]
         late = [row for rows in kept.running.values() for row in rows.values() if now < row.decided < row.lease_end]
@@ -144,7 +148,13 @@ class MemoryStore(Forkable):
         return [tasks[number] for number in range(len(tasks), max(0, len(tasks) - count), -1)]
 
     def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
-        return [row for task in tasks for row in self.by_id[id].observed.get(task, [])]
+        return [row for task in tasks for row in self.by_id[id].further.get(task, []) if row.observed > OWN]
+
+    def outcomes(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
+        kept = self.by_id[id]
+        rows = {row for task in tasks for row in kept.further.get(task, []) if row.observed <= OWN}
+        numbers = [row.report for row in self.tasks(id, tasks) if row.report is not None]
+        return sorted(rows | {kept.log[number - 1] for number in numbers})
 
     def reports(self, id: int, after: int, count: int) -> list[LogRow]:
         return self.by_id[id].log[after : after + count]
@@ -185,8 +195,8 @@ class MemoryStore(Forkable):
                 running[row.kind][task] = row
         for entry in reports:
             kept.log.append(entry)
-            if entry.observed != OWN:
-                kept.observed.setdefault(entry.task, []).append(entry)
+            if entry.observed != OWN or entry.outcome:
+                kept.further.setdefault(entry.task, []).append(entry)
 
     def save(self, id: int, snapshot: Snapshot) -> None:
         kept = self.by_id[id]
@@ -255,6 +265,6 @@ def take_back(
         if not row.ended():
             kept.running[row.kind][row.task] = row
     for entry in reports:
-        observations = kept.observed.get(entry.task, [])
-        if entry in observations:
-            observations.remove(entry)
+        further = kept.further.get(entry.task, [])
+        if entry in further:
+            further.remove(entry)

@@ -179,6 +179,7 @@ alter table reports add column reason text;
 alter table reports add column checksum bigint;
 alter table tokens add column schedulers text;
 alter table tokens add column expires double precision;
+update tasks set holder = '' where report is null and cancelled = 0; -- no version before has taken one for lost
 drop table snapshots;
 """
     + SNAPSHOTS

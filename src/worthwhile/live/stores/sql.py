@@ -65,6 +65,8 @@ COUNT_EXPIRED = """select kind, option, count(*) from tasks
   where scheduler = ? and lease_end <= ? and report is null and cancelled = 0
   group by kind, option order by kind, option"""
 SELECT_TASKS = f"select {columns(TaskRow)}, checksum from tasks where scheduler = ?"
+READ_LOST = f"""{SELECT_TASKS} and lease_end <= ? and report is null and cancelled = 0
+  and (holder is null or holder <> '') order by task limit ?"""
 READ_TASKS = f"{SELECT_TASKS} and task in ({{list}})"
 READ_TASKS_BY_KEY = f"{SELECT_TASKS} and key in ({{list}})"
 # Once a lease has been renewed by the right clock, it ends before it began by the wrong one.
@@ -74,11 +76,15 @@ ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values
 # Option and overhead change only when history tells of a task first by an observation, then by its own report.
 CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?,
   outcome = ?, attempts = ?, lease_end = ?, holder = ?, checksum = ? where scheduler = ? and task = ?"""
+# Another attempt is another decision.
+CHANGE_DECISIONS = """update tasks set pending = ?, reward_estimate = ?, cost_estimate = ?, price = ?, seen = ?,
+  policy = ?, decided = ? where scheduler = ? and task = ?"""
 
 LOGGED = ", ".join(LogRow._fields[:-1])  # `damage` is found when a row is read
 SELECT_LOG = f"select {LOGGED}, checksum from reports where scheduler = ?"
 READ_LOG = f"{SELECT_LOG} and number > ? order by number limit ?"
-READ_OBSERVATIONS = f"{SELECT_LOG} and task in ({{list}}) and observed <> {OWN}"
+READ_OBSERVATIONS = f"{SELECT_LOG} and task in ({{list}}) and observed > {OWN}"
+READ_OUTCOMES = f"{SELECT_LOG} and task in ({{list}}) and observed <= {OWN}"
 ADD_TO_LOG = f"insert into reports (scheduler, {LOGGED}, checksum) values ({marks(15)})"
 
 READ_SNAPSHOT = f"select {columns(Snapshot)} from snapshots where scheduler = ?"
@@ -102,6 +108,7 @@ class SqlTransaction(ABC):
     """The store's statements; a dialect says how to query, how to write, how to lock, and what time it is."""
 
     OPEN: ClassVar[str]  # locks the scheduler's row and gives the header
+    read_only: bool
 
     @abstractmethod
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -153,6 +160,12 @@ class SqlTransaction(ABC):
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         return [(kind, option, count) for kind, option, count in self.query(COUNT_EXPIRED, (id, now))]
 
+    def lost(self, id: int, now: float, count: int) -> list[TaskRow]:
+        if self.read_only:
+            return []
+        rows = self.query(READ_LOST, (id, now, count))
+        return [tuple.__new__(TaskRow, row[:-1]) for row in rows if not task_fault(id, row)]
+
     def renew(self, id: int, now: float) -> None:
         rows = [task_row(id, row) for row in self.query(READ_DECIDED_LATER, (id, now))]
         self.add(id, (), (), [row._replace(lease_end=now + (row.lease_end - row.decided)) for row in rows], ())
@@ -167,7 +180,14 @@ class SqlTransaction(ABC):
         return [task_row(id, row) for row in self.query(READ_LATEST_TASKS, (id, count))]
 
     def observations(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
-        rows = [log_row(id, row) for row in self.listed(READ_OBSERVATIONS, (id,), tasks)]
+        return self.sound_entries(id, READ_OBSERVATIONS, tasks)
+
+    def outcomes(self, id: int, tasks: Sequence[int]) -> list[LogRow]:
+        return sorted(self.sound_entries(id, READ_OUTCOMES, tasks))
+
+    def sound_entries(self, id: int, sql: str, tasks: Sequence[int]) -> list[LogRow]:
+        """Entries of the log that some tasks have, all of them as they were written."""
+        rows = [log_row(id, row) for row in self.listed(sql, (id,), tasks)]
         for row in rows:
             if row.damage:
                 raise Damaged("reports", f"scheduler {id}, number {row.number!r}", row.damage)
@@ -214,6 +234,12 @@ class SqlTransaction(ABC):
                  row.lease_end, row.holder, task_checksum(id, row), id, row.task)
                 for row in changed
             ])  # fmt: skip
+            if again := [row for row in changed if row.attempts is not None]:
+                self.write(CHANGE_DECISIONS, [
+                    (row.pending, row.reward_estimate, row.cost_estimate, row.price, row.seen, row.policy, row.decided,
+                     id, row.task)
+                    for row in again
+                ])  # fmt: skip
         if names or tasks or reports:
             self.write(COUNT_ROWS, [(len(names), len(tasks), len(reports), id)])
         self.wrote(id, tasks, changed)

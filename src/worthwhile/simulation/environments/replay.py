@@ -23,7 +23,7 @@ from worthwhile.tables import Table, read_table
 
 
 class ReplayWorld(NamedTuple):
-    """Recorded rewards and costs, sorted by kind, option and item."""
+    """Recorded rewards (NaN where a task has failed) and costs, sorted by kind, option and item."""
 
     shares: Floats
     first: npt.NDArray[np.int64]  # (kinds, options): first row of the cell
@@ -55,9 +55,13 @@ def replay(
     rows = np.bincount(cell, minlength=size[0] * size[1]).reshape(size)
     first = (np.cumsum(rows) - rows.ravel()).reshape(size)
     cost = check_added(table, added_cost)
+    failed = np.isnan(table.reward)
+    succeeded = np.bincount(cell[~failed], minlength=size[0] * size[1]).reshape(size)
+    completed = np.where(succeeded > 0, succeeded, rows)  # what failures cost is paid by the tasks that succeed
     with np.errstate(invalid="ignore"):
-        mean_reward = np.bincount(cell, table.reward, size[0] * size[1]).reshape(size) / rows
-        mean_cost = np.bincount(cell, cost, size[0] * size[1]).reshape(size) / rows
+        reward = np.where(failed, 0.0, table.reward)
+        mean_reward = np.bincount(cell, reward, size[0] * size[1]).reshape(size) / completed
+        mean_cost = np.bincount(cell, cost, size[0] * size[1]).reshape(size) / completed
     names, silent = (table.name, table.kinds, table.options), Noise(sd=0.0)  # the noise is in the rows
     problem = Problem(*names, shares(table, arrival), mean_reward, mean_cost, silent, silent)
     problem = replace(problem, reward_unit=reward_unit, cost_unit=cost_unit)

@@ -1,0 +1,111 @@
+"""Warnings of a summary: what somebody should look at, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from worthwhile.formatting import shown
+from worthwhile.live.summary import KindSummary, OptionSummary, Summary, counted
+from worthwhile.live.validation import Option
+
+ENOUGH_TO_JUDGE = 100  # reports
+ENOUGH_ZEROS = 10  # results of an option
+NEXT_TO_NOTHING = 0.1  # of what other options cost
+CHOSEN_FOR_IT = 0.2  # of a kind's tasks
+TOO_MANY_EXPIRED = 0.05  # of all tasks
+MOST_NAMED = 3  # in a warning
+
+Change = tuple[str, Option, str]  # kind, option, and what of it has changed
+
+
+def about_failures(kinds: Sequence[KindSummary]) -> Iterable[str]:
+    """Kinds in which nothing works, and options that keep failing."""
+    hopeless = [kind for kind in kinds if not has_results(kind.options) and any(map(failures, kind.options))]
+    for kind in hopeless[:MOST_NAMED]:
+        worst = max(kind.options, key=failures)
+        tries = counted(sum(map(failures, kind.options)), "attempt")
+        said = f"{shown(worst.option)}: {why(worst)}"
+        yield f"NOTHING HAS SUCCEEDED YET for {kind.kind}: {tries}, all failed or lost. {said}."
+    if len(hopeless) > MOST_NAMED:
+        yield f"NOTHING HAS SUCCEEDED YET for {len(hopeless) - MOST_NAMED:,} more kinds."
+    benched = [
+        f"{kind.kind} / {shown(option.option)} ({why(option)})"
+        for kind in kinds
+        for option in kind.options
+        if option.benched and not option.retired
+    ]
+    if benched:
+        yield f"Benched, tried now and then only, because they keep failing: {listed(benched)}. Repair or retire them."
+
+
+def failures(option: OptionSummary) -> int:
+    return option.failed + option.lost
+
+
+def has_results(options: Sequence[OptionSummary]) -> bool:
+    return any(option.mean_reward is not None for option in options)
+
+
+def why(option: OptionSummary) -> str:
+    return option.reason or f"failed {counted(failures(option), 'time')}"
+
+
+def about_options(so_far: Summary, kinds: Sequence[KindSummary], changes: Sequence[Change]) -> Iterable[str]:
+    """What somebody should look at, in plain words."""
+    if so_far.reports >= ENOUGH_TO_JUDGE and cheapest_always_wins(kinds):
+        yield (
+            "The cheapest option wins for every kind, so there is little to learn. If every task also costs something "
+            "that is not reported (set-up, review), tell the scheduler: overhead."
+        )
+    silent = [
+        f"{kind.kind} / {shown(option.option)} ({counted(option.expired, 'task')})"
+        for kind in kinds
+        for option in kind.options
+        if option.pulls == option.lost and option.expired > 0
+    ]
+    if silent:
+        yield f"Chosen, but never reported: {listed(silent)}. Does whoever runs these tasks report?"
+    free = [
+        f"{kind.kind} / {shown(option.option)}"
+        for kind in kinds
+        for option in kind.options
+        if wins_by_zeros(option, kind)
+    ]
+    if free:
+        yield (
+            f"Chosen because it costs next to nothing, though it has never earned anything: {listed(free)}. If these "
+            "are failures, report them as such (task.fail). If not, set a cost per task (overhead), or fail what stays "
+            "below a floor of yours."
+        )
+    changed = [f"{kind} / {shown(option)} ({what})" for kind, option, what in changes]
+    if changed:
+        yield f"Something may have changed: lately different from before are {listed(changed)}."
+
+
+def about_tasks(so_far: Summary) -> Iterable[str]:
+    if so_far.expired > max(10, TOO_MANY_EXPIRED * so_far.tasks):
+        share = so_far.expired / so_far.tasks
+        yield f"Not reported when the lease ended: {so_far.expired:,} tasks ({share:.0%})."
+    if so_far.bad_entries:
+        entries = "entry" if so_far.bad_entries == 1 else "entries"
+        yield f"Set aside, because nothing can be learned from it: {so_far.bad_entries:,} {entries} of the log."
+
+
+def wins_by_zeros(option: OptionSummary, kind: KindSummary) -> bool:
+    """Whether an option is taken although all it has ever reported is 0, because that is so cheap."""
+    results = option.pulls - option.failed - option.lost
+    others = [other.mean_cost for other in kind.options if other is not option and other.mean_cost is not None]
+    cheap = bool(others) and option.mean_cost is not None and option.mean_cost < NEXT_TO_NOTHING * min(others)
+    return cheap and option.mean_reward == 0.0 and results >= ENOUGH_ZEROS and option.share >= CHOSEN_FOR_IT
+
+
+def listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def cheapest_always_wins(kinds: Sequence[KindSummary]) -> bool:
+    """For every kind that has a choice, if there is one."""
+    choices = [[option for option in kind.options if option.score is not None and not option.retired] for kind in kinds]
+    cheapest = [min(options, key=lambda option: option.mean_cost or 0.0) for options in choices if len(options) > 1]
+    return bool(cheapest) and all(option.winning for option in cheapest)

@@ -1,0 +1,191 @@
+"""Attempts: a task that has failed, tried again with another option; one arrival, and each attempt counts once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_failures import log_of, totals_of
+
+from clocks import Clock
+from worthwhile import Scheduler, Task
+from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadFeedback, BadTask
+from worthwhile.live.checking import find_damage
+from worthwhile.live.stores.base import FAILED, LOST, OWN, REPLACES, RESULT
+
+OPTIONS = ["a", "b", "c"]
+
+
+def failed(scheduler: Scheduler, options: Any = OPTIONS, **settings: Any) -> Task:
+    task = scheduler.decide("x", options, **settings)
+    task.fail(cost=1.0, reason=f"{task.option} is broken")
+    return task
+
+
+def arrivals(scheduler: Scheduler) -> float:
+    """As the policy counts them."""
+    fold = scheduler._transactor.do(lambda batch: batch.replica.fold)
+    return float(fold.state.learned.arrivals[0]) if hasattr(fold.state.learned, "arrivals") else 1.0
+
+
+def test_a_task_is_tried_again_with_another_option(address: str) -> None:
+    with Scheduler(address, overhead=0.5) as scheduler:
+        first = failed(scheduler)
+        second = first.again()
+        assert (second.id, second.kind, second.state, second.attempt) == (first.id, "x", "running", 1)
+        assert second.option != first.option
+        assert (scheduler.summary().tasks, scheduler.summary().running) == (1, 1)
+        second.fail(cost=2.0)
+        third = second.again()
+        assert {first.option, second.option, third.option} == set(OPTIONS)
+        third.report(5.0, 3.0)
+        entries = log_of(scheduler)
+        assert [entry.observed for entry in entries] == [OWN, OWN - 1, OWN - 2]
+        assert [entry.outcome for entry in entries] == [FAILED, FAILED, RESULT]
+        assert [entry.overhead for entry in entries] == [0.5] * 3
+        found = scheduler.summary()
+        assert (found.tasks, found.reports, found.failed, found.running) == (1, 1, 2, 0)
+        assert (found.reward, found.cost) == (5.0, 7.5)
+        [line] = scheduler.latest(1)
+        assert (line.state, line.attempts, line.option, line.reward) == ("reported", 3, third.option, 5.0)
+        assert arrivals(scheduler) == 1.0
+        assert scheduler.rebuild()
+
+
+def test_an_explanation_is_that_of_the_latest_attempt_and_lists_the_others(address: str) -> None:
+    with Scheduler(address, seed=3) as scheduler:
+        for _ in range(5):
+            scheduler.decide("x", OPTIONS).report(1.0, 1.0)
+        first = failed(scheduler)
+        second = first.again()
+        why = scheduler.explain(first)
+        assert (why.option, why.repeated, why.state) == (second.option, True, "running")
+        assert {judged.option for judged in why.options} == set(OPTIONS) - {first.option}
+        [earlier] = why.attempts
+        assert (earlier.option, earlier.state, earlier.cost) == (first.option, "failed", 1.0)
+        assert earlier.reason == f"{first.option} is broken"
+        second.fail(cost=1.0)
+        second.again()
+        assert scheduler.explain(first).why == "it was the only option left"
+
+
+def test_asked_twice_there_is_one_attempt_more(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        first = failed(scheduler)
+        second = first.again()
+        for again in (first.again(), scheduler.again(first.id, 0), scheduler.again(first.id)):
+            assert (again.id, again.option, again.attempt) == (second.id, second.option, 1)
+        with pytest.raises(BadTask, match="task 1 has not failed; only what has failed can be tried again"):
+            second.again()
+        second.fail(cost=1.0)
+        assert first.again().state == "failed"
+        third = second.again()
+        assert first.again().attempt == 2  # the latest: its caller has not heard of the second
+        third.report(1.0, 1.0)
+        with pytest.raises(AlreadyReported):
+            third.again()
+        assert len(log_of(scheduler)) == 3
+
+
+def test_what_cannot_be_tried_again_is_refused(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        task: Any = failed(scheduler, ["a"])
+        with pytest.raises(BadTask, match="task 1: every option on offer has failed on it, or is retired"):
+            task.again()
+        task = failed(scheduler, ["a", "b"])
+        scheduler.retire({"a": "b", "b": "a"}[str(task.option)])
+        with pytest.raises(BadTask, match="task 2: every option on offer has failed on it, or is retired"):
+            task.again()
+        task = scheduler.decide("x", ["a", "b", "c"])
+        with pytest.raises(BadTask, match="task 3 has not failed"):
+            task.again()
+        task.cancel()
+        with pytest.raises(AlreadyCancelled, match="task 3 was cancelled; it cannot be tried again"):
+            task.again()
+        for after in (-1, True, "0", 10**9):
+            with pytest.raises(BadFeedback, match="attempt = "):
+                scheduler.again(1, after)  # type: ignore[arg-type]
+
+
+def test_an_attempt_is_counted_as_running_until_it_ends(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        task = failed(scheduler).again()
+        [kind] = scheduler.summary().kinds
+        assert [option.option for option in kind.options if option.running] == [task.option]
+        with pytest.raises(AlreadyFailed):
+            failed(scheduler).report(1.0, 1.0)
+        task.report(reward=1.0)
+        task.report(cost=2.0)
+        assert scheduler.summary().running == 0
+        task.report(1.0, 2.0)
+        with pytest.raises(AlreadyReported):
+            task.report(1.0, 3.0)
+        assert scheduler.rebuild()
+
+
+def test_an_attempt_may_be_lost_and_come_back(address: str) -> None:
+    with Scheduler(address, lease=10.0) as scheduler:
+        clock = Clock(scheduler)
+        first = failed(scheduler)
+        second = first.again()
+        clock.ahead += 11.0
+        assert scheduler.latest(1)[0].state == "expired"
+        second.report(1.0, 4.0)
+        assert [entry.observed for entry in log_of(scheduler)] == [OWN, OWN - 1, REPLACES - 1]
+        lost = scheduler.decide("x", OPTIONS)
+        clock.ahead += 11.0
+        scheduler.summary()
+        again = lost.again()
+        assert again.option != lost.option
+        assert [attempt.state for attempt in scheduler.explain(lost).attempts] == ["expired"]
+        again.report(1.0, 1.0)
+        assert [entry.outcome for entry in log_of(scheduler)[3:]] == [LOST, RESULT]
+        assert scheduler.rebuild()
+
+
+def test_attempts_survive_a_restart_an_export_and_an_import(durable: str, tmp_path: Path) -> None:
+    with Scheduler(durable, seed=1, lease=10.0) as scheduler:
+        clock = Clock(scheduler)
+        for number in range(12):
+            task = failed(scheduler)
+            task = task.again()
+            if number % 3 == 0:
+                task.fail(cost=0.5, reason="again")
+                task = task.again()
+            if number % 4 == 0:
+                clock.ahead += 11.0
+                scheduler.summary()
+            task.report(1.0, 2.0)
+    assert not find_damage(durable).damage
+    with Scheduler(durable) as scheduler:
+        assert scheduler.rebuild()
+        assert {line.attempts for line in scheduler.latest(12)} == {2, 3}
+        scheduler.export(tmp_path / "log.csv")
+        with Scheduler() as other:
+            assert other.load(tmp_path / "log.csv") == len(log_of(scheduler))
+            assert other.load(tmp_path / "log.csv") == 0
+            for field in ("observed", "outcome", "reward", "cost", "reason"):
+                assert [getattr(row, field) for row in log_of(other)] == [
+                    getattr(row, field) for row in log_of(scheduler)
+                ]
+            assert (other.rebuild(), other.summary().cost) == (True, scheduler.summary().cost)
+            assert totals_of(other)["failed"] > 0.0
+
+
+def test_a_block_can_be_tried_again(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        tried = []
+        task = scheduler.task("x", OPTIONS)
+        while True:
+            try:
+                with task:
+                    tried.append(task.option)
+                    if len(tried) < 3:
+                        raise KeyError(task.option)
+                    task.reward = 1.0
+                break
+            except KeyError:
+                task = task.again()
+        assert sorted(map(str, tried)) == OPTIONS
+        assert (scheduler.latest(1)[0].state, scheduler.summary().failed) == ("reported", 2)
