@@ -51,6 +51,7 @@ class InitialSettings(NamedTuple):
     policy: str | None = None
     overhead: float | None = None
     seed: int | None = None
+    failed_reward: float | None = None
 
 
 class Dispatcher:
@@ -225,8 +226,8 @@ class Dispatchers:
                 return dispatcher
         dispatcher = self.open[name]
         if settings is not None:
-            agree, (policy, overhead, _) = dispatcher.scheduler._transactor.agree, settings
-            await dispatcher.do(Request(lambda batch: agree(batch, policy, overhead)), self.patience)
+            agree, (policy, overhead, _, worth) = dispatcher.scheduler._transactor.agree, settings
+            await dispatcher.do(Request(lambda batch: agree(batch, policy, overhead, worth)), self.patience)
         return dispatcher
 
     async def start(self, name: str, settings: InitialSettings | None) -> Dispatcher:
