@@ -17,10 +17,9 @@ NO_WRITING = "choose and judge never write"
 ANY_TASK = "every method takes any kind, any options in any order, any pending counts and any feedback"
 SAME_DECISION = "the same state, task and rng give the same decision and the same learning"
 PLAIN_NUMBERS = "plain Python numbers and lists mean the same as NumPy's"
-IN_PLACE = "learn, observe and what is told of failures write into the state's arrays, keep their shapes and types, and return nothing"
-SIDE = (
-    "observe moves neither the price nor the counts of tasks and arrivals; what it is told of failures does not, either"
-)
+IN_PLACE = "learn and observe write into the state's arrays, keep their shapes and types, and return nothing"
+SIDE = "observe moves neither the price nor the counts of tasks and arrivals"
+FURTHER = "observe_failure, take_back and forgive do not move the counts of tasks and arrivals"
 MEMORY = "the state is all that a policy remembers"
 GROWTH = "growing the state changes no decision"
 COMPILES = "numba can compile it"
