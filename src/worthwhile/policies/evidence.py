@@ -9,6 +9,7 @@ from worthwhile.learning import Moments
 from worthwhile.state import Indices
 
 PRIOR_PULLS = 10.0  # n₀: an option's variances start from V, its kind's, worth so many pulls
+UNLIKE = 4.0  # from so many times its kind's variance on, an option's own variance takes the prior's pulls away
 RELATIVE_FLOOR = 1e-18  # of a squared mean: smaller variances are rounding
 CORRELATED = 1.0 - 1e-12  # more than this is rounding, too
 
@@ -54,11 +55,14 @@ def evidence(arms: Moments, arm: tuple[int, int], behind: float, pooled: Pool) -
     """
     all_pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
     price, weight, positive_costs, pooled_reward, pooled_cost, pooled_product, relative_cost = pooled
-    pulls, reward, cost, prior = all_pulls[arm], mean_reward[arm], mean_cost[arm], PRIOR_PULLS * weight
+    pulls, reward, cost = all_pulls[arm], mean_reward[arm], mean_cost[arm]
+    pooled_cost = relative_cost * cost * cost if positive_costs else pooled_cost
+    freedom = pulls - weight
+    alike = likeness(reward_squares[arm], freedom * pooled_reward) * likeness(cost_squares[arm], freedom * pooled_cost)
+    prior = PRIOR_PULLS * weight * alike  # n₀
     reward_variance = (reward_squares[arm] + prior * pooled_reward) / pulls  # (SS + n₀V)/n
     floor = RELATIVE_FLOOR * (reward * reward + behind * behind)
     reward_variance = reward_variance if reward_variance > floor else floor
-    pooled_cost = relative_cost * cost * cost if positive_costs else pooled_cost
     cost_variance = (cost_squares[arm] + prior * pooled_cost) / pulls
     floor = RELATIVE_FLOOR * cost * cost
     cost_variance = cost_variance if cost_variance > floor else floor
@@ -71,6 +75,12 @@ def evidence(arms: Moments, arm: tuple[int, int], behind: float, pooled: Pool) -
         total = gaussian_evidence(behind, price, cost, reward_variance, cost_variance, covariance)
     per_pull: float = (pulls + prior) / pulls * total  # (n + n₀)/n
     return per_pull
+
+
+def likeness(squares: float, expected: float) -> float:
+    """How far an option's own squares let the kind's variance stand for its own: 1, unless they are far more."""
+    expected *= UNLIKE
+    return expected / squares if squares > expected else 1.0
 
 
 def gaussian_evidence(

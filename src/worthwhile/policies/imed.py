@@ -16,36 +16,59 @@ from worthwhile.decision import NOTHING, Decision, PlugIn, arrive, contribute, n
 from worthwhile.learning import Moments, new_moments, record_moments, scale_moments
 from worthwhile.policies.base import bad, positive
 from worthwhile.policies.evidence import evidence, pool
-from worthwhile.rng import Rng, uniform
+from worthwhile.policies.failures import (
+    Failures,
+    bench,
+    forgive_failures,
+    keeps_failing,
+    least_busy,
+    new_failures,
+    next_forced,
+    record_failure,
+    record_success,
+    scale_failures,
+    take_failure_back,
+)
+from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
 SECOND_LOOK = 7.0  # one pull alone never counts for more evidence than this: e⁷ ≈ 1 100
+FIRST_IMPRESSION = 4.6  # nor, with what a try costs, for more than this where rivals are few: e⁴·⁶ ≈ 100
+FEW_RIVALS = 4.0  # rivals count so many times there
+NOTHING_YET = 1.9  # n rewards of 0 count for at most this · ln(n + 1), rivals counted twice
+ONE_OFF = 2.0, 72.0  # a first cost above the second by twice it, and by 6 standard deviations of a difference, squared
 LOG_2 = 0.6931471805599453
 HEAVIEST = 2.0**400  # weights are scaled down when one gets here
 LIGHTEST = 2.0**-400  # what has been seen once never weighs nothing, or it would count as new
 
 
 class State(NamedTuple):
-    """Means and second moments of every (kind, option), the plug-in price, and the least cost ever seen.
+    """Means and second moments of every (kind, option), what has failed, the plug-in price, and the least cost ever.
+
+    A pull is a completed task: its cost includes that of the failures before it.
 
     Where evidence fades, each report weighs more than the one before, and a pull counts for weight/(weight now).
     """
 
     arms: Moments
+    failures: Failures
     plug_in: PlugIn
     least_cost: Floats  # (1,)
     weight: Floats  # (1,) of a report now; always 1 if nothing fades
 
 
-def best_tried(arms: Moments, price: float, kind: int, options: Iterable[int]) -> tuple[int, float, float, float]:
-    """How many of the options have reported; R̄, C̄ and z* = R̄ − θC̄ of the best of them."""
-    pulls, mean_reward, mean_cost, _, _, _ = arms
+def best_tried(state: State, price: float, kind: int, options: Iterable[int]) -> tuple[int, float, float, float]:
+    """How many of the options have reported and are not benched; R̄, C̄ and z* = R̄ − θC̄ of the best of them."""
+    pulls, mean_reward, mean_cost, _, _, _ = state.arms
+    failing = state.failures.reports[kind] > 0.0
     tried, best_reward, best_cost, best_score = 0, 0.0, 0.0, -math.inf
     for option in options:
         arm = kind, option
-        if pulls[arm] > 0.0:
+        if pulls[arm] > 0.0 and not (failing and state.failures.wait[arm] > 0.0):
             tried += 1
             reward, cost = mean_reward[arm], mean_cost[arm]
+            if failing:
+                cost += state.failures.unpaid[arm] * state.weight[0] / pulls[arm]
             score = reward - price * cost
             if score > best_score:
                 best_reward, best_cost, best_score = reward, cost, score
@@ -55,8 +78,58 @@ def best_tried(arms: Moments, price: float, kind: int, options: Iterable[int]) -
 def refresh(state: State, kind: int) -> None:
     """Let the kind contribute its best tried option under the current price."""
     every = range(state.arms.pulls.shape[1])
-    _, reward, cost, _ = best_tried(state.arms, state.plug_in.price[0], kind, every)
+    _, reward, cost, _ = best_tried(state, state.plug_in.price[0], kind, every)
     contribute(state.plug_in, kind, reward, cost)
+
+
+def record_result(state: State, kind: int, option: int, reward: float, cost: float) -> None:
+    """One more completed task, which pays for the failures before it."""
+    if state.failures.reports[kind] > 0.0:
+        cost += record_success(state.failures, kind, option, state.weight[0])
+    if 0.0 < state.arms.pulls[kind, option] <= state.weight[0] and was_one_off(state, kind, option, cost):
+        state.arms.pulls[kind, option] = 0.0
+        state.arms.mean_reward[kind, option] = 0.0
+        state.arms.mean_cost[kind, option] = 0.0
+    record_moments(state.arms, kind, option, reward, cost, state.weight[0])
+    state.least_cost[0] = min(state.least_cost[0], cost)
+
+
+def was_one_off(state: State, kind: int, option: int, cost: float) -> bool:
+    """Whether an option's first cost says nothing of it, now that the second is known: an import, a cold cache."""
+    pulls, _, mean_cost, _, cost_squares, _ = state.arms
+    over, squares, freedom = mean_cost[kind, option] - cost, 0.0, 0.0
+    if cost <= 0.0 or over <= ONE_OFF[0] * cost:
+        return False
+    for other in range(pulls.shape[1]):
+        more, mean = pulls[kind, other] - state.weight[0], mean_cost[kind, other]
+        if more > 0.0 and mean > 0.0:
+            freedom += more
+            squares += cost_squares[kind, other] / (mean * mean)
+    over /= cost
+    return freedom > 0.0 and over * over * freedom > ONE_OFF[1] * squares
+
+
+def record_arrival(state: State, kind: int, half_life: float) -> None:
+    """One more task of the kind; the price follows, and all that is known fades."""
+    other = arrive(state.plug_in, kind, state.weight[0])
+    if state.failures.reports[kind] > 0.0:
+        state.failures.reports[kind] += 1.0
+    refresh(state, kind)
+    if other != kind:
+        refresh(state, other)
+    settle(state.plug_in)
+    if half_life > 0.0:
+        fade(state, half_life)
+
+
+def note_failure(state: State, kind: int, option: int, cost: float) -> None:
+    """One more failure; an option that keeps failing is benched."""
+    failures, weight = state.failures, state.weight[0]
+    failures.reports[kind] = max(failures.reports[kind], 1.0)
+    record_failure(failures, kind, option, cost)
+    works, tasks = state.arms.pulls[kind, option] / weight, state.plug_in.arrivals[kind] / weight
+    if failures.wait[kind, option] > 0.0 or keeps_failing(failures, kind, option, works, weight, tasks):
+        bench(failures, state.arms.pulls, kind, option)
 
 
 def fade(state: State, half_life: float) -> None:
@@ -67,30 +140,8 @@ def fade(state: State, half_life: float) -> None:
         scale = 1.0 / state.weight[0]
         scale_moments(state.arms, scale, LIGHTEST)
         scale_plug_in(state.plug_in, scale, LIGHTEST)
+        scale_failures(state.failures, scale)
         state.weight[0] = 1.0
-
-
-def first_untried(pulls: Floats, kind: int, options: Indices, pending: Indices) -> int:
-    """The position of the first option that has neither reported nor is running; −1 if there is none."""
-    position = -1
-    for at, option in enumerate(options):
-        if position < 0 and pulls[kind, option] == 0.0 and pending[option] == 0:
-            position = at
-    return position
-
-
-def least_busy(options: Indices, pending: Indices, rng: Rng) -> int:
-    """The position of the option with the fewest tasks running, ties at random: all run, and none has reported."""
-    fewest, ties, position = math.inf, 0.0, -1
-    for at, option in enumerate(options):
-        running = pending[option]
-        if running < fewest:
-            fewest, ties, position = running, 1.0, at
-        elif running == fewest:
-            ties += 1.0
-            if uniform(rng, at) * ties < 1.0:
-                position = at
-    return position
 
 
 class RatioImed(NamedTuple):
@@ -110,37 +161,47 @@ class RatioImed(NamedTuple):
             raise bad(self, "half_life", "give a number of tasks, at least 1, or 0 for no fading")
 
     def init(self, kinds: int, options: int) -> State:
-        return State(new_moments(kinds, options), new_plug_in(kinds), np.full(1, math.inf), np.ones(1))
+        arms, failures = new_moments(kinds, options), new_failures(kinds, options)
+        return State(arms, failures, new_plug_in(kinds), np.full(1, math.inf), np.ones(1))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        arms, price, weight = state.arms, state.plug_in.price[0], state.weight[0]
-        all_pulls, mean_reward, mean_cost, _, _, _ = arms
+        arms, failures, price, weight = state.arms, state.failures, state.plug_in.price[0], state.weight[0]
+        all_pulls, mean_reward, mean_cost, reward_squares, _, _ = arms
         if len(options) == 1:
             option = options[0]
             return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
-        tried, leader_reward, _, top = best_tried(arms, price, kind, options)  # top is z*
+        tried, leader_reward, _, top = best_tried(state, price, kind, options)  # top is z*
         if tried < len(options):
-            forced = first_untried(all_pulls, kind, options, pending)
+            forced = next_forced(failures, all_pulls, kind, options, pending)
             if forced < 0 and tried == 0:
-                forced = least_busy(options, pending, rng)
+                forced = least_busy(failures, kind, options, pending, rng)
             if forced >= 0:
                 option = options[forced]
                 return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
-        pooled = pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0)
+        pooled, failing = (
+            pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0),
+            failures.reports[kind] > 0,
+        )
         worth, log_rivals = abs(leader_reward), math.log(len(options) - 1.0)  # w, ln(A − 1)
         best, best_index = options[0], math.inf
         for option in options:
             arm = kind, option
-            if all_pulls[arm] > 0.0:
-                reported = all_pulls[arm] / weight
+            if all_pulls[arm] > 0.0 and not (failing and failures.wait[arm] > 0.0):
+                reported, cost = all_pulls[arm] / weight, mean_cost[arm]
+                if failing:
+                    cost += failures.unpaid[arm] / reported
                 pulls = reported + pending[option]  # m
-                index, behind = math.log(pulls), top - (mean_reward[arm] - price * mean_cost[arm])  # ln m, d
+                index, behind = math.log(pulls), top - (mean_reward[arm] - price * cost)  # ln m, d
                 if behind > 0.0:
                     setback = behind / worth if worth > 0.0 else 0.0  # d/w: what a try costs, in tasks of the leader
+                    impression = index + FIRST_IMPRESSION + FEW_RIVALS * log_rivals
                     index += log_rivals + 0.5 * math.log(1.0 + setback * setback)
                     if index < best_index:  # evidence can only raise it
                         against = evidence(arms, arm, behind, pooled) * (pulls / self.caution)  # m·K
-                        index += min(against, SECOND_LOOK) if reported <= 1.0 else against
+                        if mean_reward[arm] == 0.0 and reward_squares[arm] == 0.0:
+                            against = min(against, NOTHING_YET * math.log(pulls + 1.0) + log_rivals)
+                        first = min(index + min(against, SECOND_LOOK), impression)
+                        index = first if reported <= 1.0 else index + against
                 if index < best_index:
                     best, best_index = option, index
         if best_index == math.inf:
@@ -151,16 +212,28 @@ class RatioImed(NamedTuple):
         return Decision(option, state.arms.mean_reward[kind, option], state.arms.mean_cost[kind, option])
 
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
-        record_moments(state.arms, kind, made.option, reward, cost, state.weight[0])
-        state.least_cost[0] = min(state.least_cost[0], cost)
-        other = arrive(state.plug_in, kind, state.weight[0])
-        refresh(state, kind)
-        if other != kind:
-            refresh(state, other)
-        settle(state.plug_in)
-        if self.half_life > 0.0:
-            fade(state, self.half_life)
+        record_result(state, kind, made.option, reward, cost)
+        record_arrival(state, kind, self.half_life)
 
     def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
-        record_moments(state.arms, kind, option, reward, cost, state.weight[0])
-        state.least_cost[0] = min(state.least_cost[0], cost)
+        record_result(state, kind, option, reward, cost)
+
+    def fail(self, state: State, kind: int, made: Decision, cost: float, rng: Rng) -> None:
+        note_failure(state, kind, made.option, cost)
+        record_arrival(state, kind, self.half_life)
+
+    def observe_failure(self, state: State, kind: int, option: int, cost: float, rng: Rng) -> None:
+        note_failure(state, kind, option, cost)
+
+    def take_back(self, state: State, kind: int, option: int, cost: float, rng: Rng) -> None:
+        if state.failures.in_a_row[kind, option] > 0.0:
+            take_failure_back(state.failures, kind, option, cost)
+        elif state.arms.pulls[kind, option] > 0.0:  # a later success has paid for it
+            state.arms.mean_cost[kind, option] -= cost * state.weight[0] / state.arms.pulls[kind, option]
+
+    def forgive(self, state: State, kind: int, option: int) -> None:
+        forgive_failures(state.failures, kind, option)
+
+    def benched(self, state: State, kind: int, option: int) -> bool:
+        """Whether it is left out of this kind, and only tried now and then, because it keeps failing."""
+        return bool(state.failures.wait[kind, option] > 0.0)
