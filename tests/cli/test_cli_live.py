@@ -94,6 +94,7 @@ def test_failures_are_told_and_shown(capsys: pytest.CaptureFixture[str], durable
     assert main(["report", durable, "1", "--failed", "--cost", "2", "--reason", "KeyError: 'x'"]) == 0
     assert capsys.readouterr().out == "task 1: failed\n"
     assert main(["report", durable, "1", "--failed"]) == 0  # the same again
+    capsys.readouterr()
     assert "has failed; it takes no report" in complaint(capsys, "report", durable, "1", "--reward", "1", "--cost", "1")
     with Scheduler(durable) as scheduler:
         scheduler.again("1")
