@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recorded import TABLES, recorded, shuffled
+from worlds import Coin, coins, heavy_tails, own_noise, slow_start, sure
 from worthwhile import Environment, Problem, random_problem, seven_kinds, two_kinds
 from worthwhile.experiments.omega_benchmark import NOISES, world
 from worthwhile.experiments.sizes import problem_of
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     name: str
     worlds: tuple[Environment, ...]
     delay: int = 0
+    new: bool = False  # since the commit that the default is compared with
     told: str = ""  # what rivals with a range are told besides the truth about the means
 
     @property
@@ -61,6 +63,8 @@ def rows(first: int, tables: Path | None) -> Iterator[Row]:
     for delay in (10, 100, 1000):
         row = random_row(f"delay {delay}", lambda seed: shuffled(random_problem("train", seed), seed), first)
         yield row._replace(delay=delay)
+    for row in new_rows(first):
+        yield row._replace(new=True)
     for name, added in TABLES.items():
         if tables and (tables / f"{name}.parquet").is_file():
             yield Row(name, (recorded(tables, name, added),))
@@ -69,6 +73,113 @@ def rows(first: int, tables: Path | None) -> Iterator[Row]:
 def random_row(name: str, draw: Callable[[int], Problem], first: int, count: int = PROBLEMS) -> Row:
     """A row of random problems."""
     return Row(name, tuple(synthetic(draw(first + seed)) for seed in range(count)))
+
+
+def new_rows(first: int) -> Iterator[Row]:
+    """What real tasks do and textbook problems do not."""
+    yield from coin_rows(first)
+    yield from noise_rows(first)
+    yield from failure_rows(first)
+    yield random_row("300 Zipf kinds", zipf, first, FEW)
+
+
+def coin_rows(first: int) -> Iterator[Row]:
+    """All-or-nothing results, and first tasks that are not like the others."""
+    once, toss = sure(1.0), Coin(0.0, 1.0, 0.5)
+    fair = {"sure": (sure(0.45), once), "coin": (toss, once)}
+    yield Row("fair coin", (coins("fair-coin", fair),))
+    yield Row("fair coin, noisy costs", (coins("fair-coin-noisy-costs", fair, cost_cv=0.3),))
+    yield Row("jackpot", tuple(jackpot(first + seed) for seed in range(PROBLEMS)))
+    costly = {"sure": (once, once), "coin": (once, Coin(0.1, 5.0, 0.1))}
+    yield Row("cost coin", (coins("cost-coin", costly),))
+    slow = {"steady": (1.0, 0.2, 0.0), "fast": (1.0, 0.1, 5.0)}
+    yield Row("slow first call", (slow_start("slow-first-call", slow, noise=0.1),))
+    yield Row("every first call is slow", tuple(slow_calls(first + seed) for seed in range(PROBLEMS)))
+
+
+def jackpot(seed: int) -> Environment:
+    """A sure 1 beside an option that is worth 1.5 on average, all of it in 10 to 30 % of its tasks."""
+    chance = np.random.default_rng([seed, 3]).uniform(0.1, 0.3)
+    options = {"sure": (sure(1.0), sure(1.0)), "jackpot": (Coin(0.0, 1.5 / chance, chance), sure(1.0))}
+    return coins(f"jackpot-{seed}", options)
+
+
+def slow_calls(seed: int) -> Environment:
+    """Two to five options whose first task costs 1 to 100 times as much as later ones."""
+    rng = np.random.default_rng([seed, 4])
+    count = int(rng.integers(2, 6))
+    reward, cost, times = rng.uniform(0.5, 1.0, count), rng.uniform(0.1, 0.4, count), 100.0 ** rng.uniform(size=count)
+    offers = {f"a{at}": (reward[at], cost[at], cost[at] * (times[at] - 1.0)) for at in range(count)}
+    return slow_start(f"slow-calls-{seed}", offers, noise=0.1)
+
+
+def noise_rows(first: int) -> Iterator[Row]:
+    """Noise that is unlike Gaussian noise of one size."""
+    worlds = tuple(unequal_noise(random_problem("unit", seed), seed) for seed in range(first, first + PROBLEMS))
+    yield Row("noise 300 × apart", worlds)
+    for correlation in (-0.95, 0.95):
+        name = f"correlation {correlation:g}, Gamma costs"
+        yield random_row(name, lambda seed, c=correlation: positively_correlated(seed, c), first)
+    tails = tuple(heavy_tails(random_problem("unit", first + seed), 0.1) for seed in range(PROBLEMS))
+    yield Row("heavy tails", tails)
+    yield random_row("rewards of 1 in 1 000", rare_rewards, first)
+
+
+def unequal_noise(problem: Problem, seed: int) -> Environment:
+    """The same means with standard deviations from 0.002 to 0.6."""
+    return own_noise(problem, 0.6 * 300.0 ** -np.random.default_rng([seed, 5]).uniform(size=problem.reward.shape))
+
+
+def positively_correlated(seed: int, correlation: float) -> Problem:
+    """The unit family with reward and cost tied, and Gamma costs, which are never negative."""
+    return replace(correlated(seed, correlation), cost_noise=Noise("gamma", cv=0.5))
+
+
+def rare_rewards(seed: int) -> Problem:
+    """Three options; a task in 300 to 3 000 brings 1, all others nothing."""
+    rng = np.random.default_rng([seed, 6])
+    offers = {f"a{at}": (1e-3 * 10.0 ** rng.uniform(-0.5, 0.5), rng.uniform(0.5, 1.0)) for at in range(3)}
+    costs = Noise("lognormal", cv=0.3)
+    return Problem.of({"task": (1.0, offers)}, name=f"rare-{seed}", reward_noise=Noise("bernoulli"), cost_noise=costs)
+
+
+def failure_rows(first: int) -> Iterator[Row]:
+    """Options that fail, at anything from a thousandth of a success's cost to all of it."""
+    yield random_row("one option always fails", always_failing, first)
+    for words, low, high in (("often", 0.3, 0.9), ("sometimes", 0.0, 0.2)):
+        yield random_row(f"options fail {words}", lambda seed, at=(low, high): failing(seed, *at), first)
+
+
+def failing(seed: int, low: float, high: float) -> Problem:
+    """The unit family with log-normal costs, where each option of a kind fails at a rate from low to high."""
+    problem, rng = heavy(seed, 0.3), np.random.default_rng([seed, 7])
+    rate, share = rng.uniform(low, high, problem.reward.shape), 1000.0 ** -rng.uniform(size=problem.reward.shape)
+    return replace(problem, failure_rate=rate, failure_cost=problem.cost * share)
+
+
+def always_failing(seed: int) -> Problem:
+    """The same, where nothing fails but one option of every kind, which does nothing else."""
+    problem, rng = failing(seed, 0.0, 0.0), np.random.default_rng([seed, 8])
+    assert problem.failure_rate is not None
+    rate = problem.failure_rate.copy()
+    for kind, offered in enumerate(problem.offered):
+        rate[kind, rng.choice(np.flatnonzero(offered))] = 1.0
+    return replace(problem, failure_rate=rate)
+
+
+def zipf(seed: int) -> Problem:
+    """300 kinds, the nth arriving 1/n as often as the first, and six options that are alike in all of them."""
+    rng, size = np.random.default_rng([seed, 9]), (300, 6)
+    reward, cost = (
+        rng.uniform(0.3, 1.0, (1, size[1])) * rng.uniform(0.5, 1.0, (size[0], 1)) * rng.uniform(0.8, 1.2, size)
+        for _ in range(2)
+    )
+    arrival = 1.0 / np.arange(1.0, size[0] + 1.0)
+    names = (
+        tuple(f"{letter}{number}" for number in range(1, count + 1)) for letter, count in zip("sa", size, strict=True)
+    )
+    noise = Noise(sd=0.2), Noise("lognormal", cv=0.3)
+    return Problem(f"zipf-{seed}", *names, arrival / arrival.sum(), reward, cost, *noise)
 
 
 def heavy(seed: int, cv: float) -> Problem:

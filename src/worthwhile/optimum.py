@@ -50,9 +50,9 @@ class Optimum:
 
 
 def value(problem: Problem, choice: Choice) -> tuple[float, float]:
-    """Mean reward and cost per task when every kind always takes its chosen option."""
+    """Mean reward and cost per completed task when every kind always takes its chosen option."""
     rows = np.arange(len(problem.kinds))
-    reward, cost = problem.reward[rows, choice], problem.cost[rows, choice]
+    reward, cost = problem.reward[rows, choice], problem.cost_per_completion[rows, choice]
     return float(problem.arrival @ reward), float(problem.arrival @ cost)
 
 
@@ -63,7 +63,7 @@ def ratio_of(problem: Problem, choice: Choice) -> float:
 
 
 def solve(problem: Problem) -> Optimum:
-    """θ* by Dinkelbach's iteration: it solves Σ p·max(r − θc) = 0 in a handful of steps.
+    """θ* by Dinkelbach's iteration: it solves Σ p·max(r − θc) = 0 in a handful of steps, c per completed task.
 
     >>> from worthwhile.problem import two_kinds
     >>> best = solve(two_kinds(0.8))
@@ -72,10 +72,13 @@ def solve(problem: Problem) -> Optimum:
     """
     if not isinstance(problem, Problem):
         raise BadProblem(f"{problem!r} is no Problem; read_problem(name or file) gives one")
-    offered = problem.offered
-    never = np.where(offered, 0.0, -np.inf)
-    reward, cost = np.where(offered, problem.reward, 0.0), np.where(offered, problem.cost, 1.0)
-    cheapest = np.argmin(np.where(offered, cost, np.inf), axis=1)
+    completing = problem.completing
+    never = np.where(completing, 0.0, -np.inf)
+    reward, cost = (
+        np.where(completing, problem.reward, 0.0),
+        np.where(completing, problem.cost_per_completion, 1.0),
+    )
+    cheapest = np.argmin(np.where(completing, cost, np.inf), axis=1)
     best = cheapest
     ratio = ratio_of(problem, best)
     while True:
@@ -84,8 +87,7 @@ def solve(problem: Problem) -> Optimum:
         if higher <= ratio:
             break
         best, ratio = better, higher
-    scores = reward - ratio * cost + never
-    gaps = np.where(offered, scores.max(axis=1, keepdims=True) - scores, 0.0)
+    top = (reward - ratio * cost + never).max(axis=1, keepdims=True)  # z*
     greedy = np.argmax(reward / cost + never, axis=1)
     single, single_ratio = best_single(problem)
     cheapest_ratio = ratio_of(problem, cheapest)
@@ -95,24 +97,32 @@ def solve(problem: Problem) -> Optimum:
         best=best,
         reward=mean_reward,
         cost=mean_cost,
-        gaps=gaps,
+        gaps=regret_per_attempt(problem, ratio, top),
         greedy=greedy,
         greedy_ratio=ratio_of(problem, greedy),
         cheapest_ratio=cheapest_ratio,
         single=single,
         single_ratio=single_ratio,
-        degenerate=bool(offered.sum(axis=1).max() > 1 and cheapest_ratio >= ratio * (1.0 - 1e-12)),
+        degenerate=bool(completing.sum(axis=1).max() > 1 and cheapest_ratio >= ratio * (1.0 - 1e-12)),
     )
+
+
+def regret_per_attempt(problem: Problem, ratio: float, top: Floats) -> Floats:
+    """(1 − f)(z* − r + θ*c) + f·θ*·c_f: z* is forgone with every task completed, a failure only costs."""
+    rate, failure_cost = problem.failures
+    completed = top - (problem.reward - ratio * problem.cost)
+    lost = (1.0 - rate) * completed + rate * ratio * failure_cost
+    return np.where(problem.offered, np.maximum(lost, 0.0), 0.0)
 
 
 def best_single(problem: Problem) -> tuple[int | None, float | None]:
     """The best option that every kind with a choice offers, and its value; kinds with one option take that one."""
-    offered = problem.offered
-    only_one = offered.sum(axis=1) == 1
+    completing = problem.completing
+    only_one = completing.sum(axis=1) == 1
     values = {
-        option: ratio_of(problem, np.where(only_one, np.argmax(offered, axis=1), option))
+        option: ratio_of(problem, np.where(only_one, np.argmax(completing, axis=1), option))
         for option in range(len(problem.options))
-        if (offered[:, option] | only_one).all()
+        if (completing[:, option] | only_one).all()
     }
     if not values or only_one.all():
         return None, None
@@ -153,7 +163,7 @@ class Bounds(NamedTuple):
 
 def bounds_of(problem: Problem) -> Bounds:
     """r_min … c_max of all that is on offer; θ_min = r_min/c_max, θ_max = r_max/c_min where rewards are positive."""
-    rewards, costs = problem.reward[problem.offered], problem.cost[problem.offered]
+    rewards, costs = (means[problem.offered] for means in problem.means_per_attempt)
     r_min, r_max, c_min, c_max = (float(x) for x in (rewards.min(), rewards.max(), costs.min(), costs.max()))
     price_min = r_min / (c_max if r_min >= 0.0 else c_min)
     price_max = r_max / (c_min if r_max >= 0.0 else c_max)

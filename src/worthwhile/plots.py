@@ -50,6 +50,7 @@ LOOKS = {
     "ratio-ts": Look(GREEN, SOLID),
     "reward-ts": Look(GREEN, DASHED),
     "bts": Look(GREEN, DOTTED),
+    "plug-ts": Look(GREEN, DASH_DOT),
     "omega-ucb": Look(PINK, SOLID),
     "omega-star-ucb": Look(PINK, DASHED),
     "kind-greedy": Look(ORANGE, SOLID),

@@ -63,6 +63,8 @@ class Problem:
     correlation: float = 0.0
     reward_unit: str = ""
     cost_unit: str = ""
+    failure_rate: Floats | None = None  # (kinds, options) f; None where nothing ever fails
+    failure_cost: Floats | None = None  # (kinds, options) c_f: mean cost of a task that fails
 
     def __post_init__(self) -> None:
         check(self)
@@ -73,6 +75,35 @@ class Problem:
         return np.isfinite(self.reward)
 
     @property
+    def can_fail(self) -> bool:
+        return self.failure_rate is not None
+
+    @property
+    def failures(self) -> tuple[Floats, Floats]:
+        """Failure rates and costs, 0 where nothing is said of them."""
+        none = np.zeros(self.reward.shape)
+        rate, cost = (none if part is None else np.nan_to_num(part) for part in (self.failure_rate, self.failure_cost))
+        return rate, cost
+
+    @property
+    def completing(self) -> npt.NDArray[np.bool_]:
+        """(kinds, options): which options a kind has that do not always fail."""
+        return self.offered & (self.failures[0] < 1.0)
+
+    @property
+    def cost_per_completion(self) -> Floats:
+        """c + c_f·f/(1 − f): tasks that fail are paid for until one is completed; infinite if all fail."""
+        rate, cost = self.failures
+        with np.errstate(divide="ignore"):
+            return self.cost + np.where(rate > 0.0, cost * rate / (1.0 - rate), 0.0)
+
+    @property
+    def means_per_attempt(self) -> tuple[Floats, Floats]:
+        """Mean reward and cost of a task, failed or not; a failure brings 0."""
+        rate, cost = self.failures
+        return (1.0 - rate) * self.reward, (1.0 - rate) * self.cost + rate * cost
+
+    @property
     def ratio_unit(self) -> str:
         """The unit of reward/cost, empty if neither has one."""
         return f"{self.reward_unit or '1'}/{self.cost_unit or '1'}" if self.reward_unit or self.cost_unit else ""
@@ -80,11 +111,11 @@ class Problem:
     @classmethod
     def of(
         cls,
-        kinds: Mapping[str, tuple[float, Mapping[str, tuple[float, float]]]],
+        kinds: Mapping[str, tuple[float, Mapping[str, tuple[float, ...]]]],
         name: str = "problem",
         **settings: Any,
     ) -> Problem:
-        """From {kind: (arrival, {option: (mean reward, mean cost)})}.
+        """From {kind: (arrival, {option: (mean reward, mean cost)})}; of options that fail (…, rate, mean cost of it).
 
         >>> Problem.of({"x": (0.8, {"I": (3, 1)}), "y": (0.2, {"III": (3, 2), "II": (1, 1)})}).options
         ('I', 'III', 'II')
@@ -92,13 +123,16 @@ class Problem:
         check_shape(kinds)
         options = tuple(dict.fromkeys(option for _, row in kinds.values() for option in row))
         column = {option: position for position, option in enumerate(options)}
-        reward, cost = np.full((2, len(kinds), len(options)), np.nan)
+        reward, cost, rate, failure_cost = np.full((4, len(kinds), len(options)), np.nan)
         for row, (kind, (_, offered)) in enumerate(kinds.items()):
-            for option, (r, c) in offered.items():
+            for option, (r, c, *failing) in offered.items():
                 if not (math.isfinite(r) and math.isfinite(c)):
                     raise BadProblem(f"kind {kind!r}, option {option!r}: reward {r}, cost {c}; both must be finite")
                 reward[row, column[option]], cost[row, column[option]] = r, c
+                rate[row, column[option]], failure_cost[row, column[option]] = failing or (0.0, c)
         arrival = np.array([share for share, _ in kinds.values()], dtype=float)
+        if np.nansum(np.abs(rate)) > 0.0:
+            settings |= {"failure_rate": rate, "failure_cost": failure_cost}
         return cls(name, tuple(kinds), options, arrival, reward, cost, **settings)
 
     def __eq__(self, other: object) -> bool:
@@ -113,7 +147,8 @@ class Problem:
 
     def with_added_cost(self, added: float) -> Problem:
         """The same problem where every task costs so much more, whatever option it takes."""
-        return replace(self, cost=self.cost + added)
+        failure_cost = None if self.failure_cost is None else self.failure_cost + added
+        return replace(self, cost=self.cost + added, failure_cost=failure_cost)
 
 
 def check(problem: Problem) -> None:
@@ -141,8 +176,24 @@ def check(problem: Problem) -> None:
     check_means(problem, "cost", within, f"{most} and at least {SMALLEST:g}: use another unit")
     if not -1.0 <= problem.correlation <= 1.0:
         raise BadProblem(f"correlation = {problem.correlation}; it must be from −1 to 1")
+    if problem.can_fail or problem.failure_cost is not None:
+        check_failures(problem)
     check_noise("reward", problem.reward_noise, reward[offered])
     check_noise("cost", problem.cost_noise, cost[offered])
+
+
+def check_failures(problem: Problem) -> None:
+    """Refuse failure rates and costs that make no sense."""
+    if problem.failure_rate is None or problem.failure_cost is None:
+        raise BadProblem(f"{problem.name}: failure_rate and failure_cost belong together; give both or neither")
+    rate, cost = problem.failure_rate, problem.failure_cost
+    check_means(problem, "failure rate", (rate >= 0.0) & (rate <= 1.0), "it is a probability, from 0 to 1")
+    least = (cost >= SMALLEST) & (cost <= LARGEST)
+    check_means(problem, "failure cost", least, f"it must be above 0, at least {SMALLEST:g} and at most {LARGEST:g}")
+    hopeless = ~problem.completing.any(axis=1)
+    if hopeless.any():
+        kind = problem.kinds[int(np.argmax(hopeless))]
+        raise BadProblem(f"kind {kind!r}: every option always fails; it needs one that does not")
 
 
 def check_shape(kinds: Any) -> None:
@@ -150,21 +201,22 @@ def check_shape(kinds: Any) -> None:
     try:
         for share, offered in kinds.values():
             float(share)
-            for reward, cost in offered.values():
-                float(reward), float(cost)
+            for numbers in offered.values():
+                if len([float(number) for number in numbers]) not in (2, 4):
+                    raise ValueError(f"{numbers}: 2 numbers, or 4 of an option that fails")
     except (AttributeError, TypeError, ValueError) as error:
         shape = "{kind: (arrival, {option: (mean reward, mean cost)})}"
         raise BadProblem(f"{str(kinds)[:100]}: {error}; write {shape}") from None
 
 
 def check_means(problem: Problem, quantity: str, good: npt.NDArray[np.bool_], rule: str) -> None:
-    """Refuse the first mean reward or cost on offer that breaks a rule."""
+    """Refuse the first number of an option on offer that breaks a rule."""
     bad = problem.offered & ~good
     if bad.any():
         row, column = map(int, np.argwhere(bad)[0])
-        mean = problem.reward[row, column] if quantity == "reward" else problem.cost[row, column]
+        number = getattr(problem, quantity.replace(" ", "_"))[row, column]
         where = f"kind {problem.kinds[row]!r}, option {problem.options[column]!r}"
-        raise BadProblem(f"{where}: mean {quantity} {mean:g}; {rule}")
+        raise BadProblem(f"{where}: {quantity if 'rate' in quantity else 'mean ' + quantity} {number:g}; {rule}")
 
 
 def check_noise(quantity: str, noise: Noise, means: Floats) -> None:

@@ -47,7 +47,7 @@ def share_in(name: str) -> float:
 def from_toml(content: Mapping[str, Any], name: str) -> Problem:
     """A problem from the parsed content of a TOML file."""
     only(content, "the file", {"name", "kind", "units", "noise"})
-    kinds: dict[str, tuple[float, dict[str, tuple[float, float]]]] = {}
+    kinds: dict[str, tuple[float, dict[str, tuple[float, ...]]]] = {}
     entries = content.get("kind", [])
     if not isinstance(entries, list) or not entries:
         raise BadProblem("no [[kind]] table; a problem needs at least one")
@@ -66,7 +66,7 @@ def from_toml(content: Mapping[str, Any], name: str) -> Problem:
             raise BadProblem(f"{where} has no options; give at least one: name = {{ reward = 1.0, cost = 2.0 }}")
         kinds[kind] = (
             number(where, "arrival", entry["arrival"]),
-            {option: pair(f"{where}, option {option!r}", value) for option, value in options.items()},
+            {option: numbers(f"{where}, option {option!r}", value) for option, value in options.items()},
         )
     units, noise = content.get("units", {}), content.get("noise", {})
     only(units, "[units]", {"reward", "cost"})
@@ -99,13 +99,19 @@ def only(content: Any, where: str, allowed: set[str]) -> None:
             raise BadProblem(f"{where} has an unknown key {key!r}; {did_you_mean(key, allowed)}")
 
 
-def pair(where: str, content: Any) -> tuple[float, float]:
-    """{ reward = …, cost = … }."""
-    only(content, where, {"reward", "cost"})
+def numbers(where: str, content: Any) -> tuple[float, ...]:
+    """{ reward = …, cost = … }, and failure_rate = … if it sometimes fails, at failure_cost = … or the same cost."""
+    only(content, where, {"reward", "cost", "failure_rate", "failure_cost"})
     for name in ("reward", "cost"):
         if name not in content:
             raise BadProblem(f"{where} has no {name}; an option needs both a mean reward and a mean cost")
-    return number(where, "reward", content["reward"]), number(where, "cost", content["cost"])
+    if "failure_cost" in content and "failure_rate" not in content:
+        raise BadProblem(f"{where} has a failure_cost, but no failure_rate; give both")
+    rest = (content.get("failure_rate", 0.0), content.get("failure_cost", content["cost"]))
+    given = zip(
+        ("reward", "cost", "failure_rate", "failure_cost"), (content["reward"], content["cost"], *rest), strict=True
+    )
+    return tuple(number(where, name, value) for name, value in given)
 
 
 def number(where: str, name: str, value: Any) -> float:

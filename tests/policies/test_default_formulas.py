@@ -220,19 +220,77 @@ def test_costs_count_as_gaussian_where_the_price_is_too_small_to_square() -> Non
     )
 
 
-def test_one_pull_alone_never_counts_for_more_than_seven() -> None:
-    """Nothing has noise, so nothing speaks for a second look but this limit."""
-    pairs, worse = [(5.0, 1.0)] * 3, (2.0, 1.0)
-    one, two = state_after({2: pairs, 0: [worse]}, 1.0), state_after({2: pairs, 0: [worse] * 2}, 1.0)
-    price_of_a_try = 0.5 * math.log(1 + (3 / 5) ** 2)
-    assert index_of(0, 2, one, (0, 2)) == pytest.approx(7.0 + price_of_a_try, rel=1e-10)
-    assert index_of(0, 2, one, (0, 2), running=1) == pytest.approx(math.log(2) + 7.0 + price_of_a_try, rel=1e-10)
-    least_variance = 1e-18 * (2.0**2 + 3.0**2)  # smaller ones are rounding
-    certain = math.log(2) + price_of_a_try + (2 + 10) / 2 * math.log(1 + 3.0**2 / least_variance)
-    assert index_of(0, 2, two, (0, 2)) == pytest.approx(certain, rel=1e-10)
+ONE_PULL = ([(5.0, 1.0)] * 3, (2.0, 1.0))  # the leader and a worse option, without noise
+SETBACK = 0.5 * math.log(1 + (3 / 5) ** 2)
+
+
+def test_one_pull_alone_never_counts_for_more_than_4_6_where_there_is_one_rival() -> None:
+    """Nothing has noise, so nothing speaks for a second look but this limit; what a try costs is part of it."""
+    pairs, worse = ONE_PULL
+    one = state_after({2: pairs, 0: [worse]}, 1.0)
+    assert index_of(0, 2, one, (0, 2)) == pytest.approx(4.6, rel=1e-10)
+    assert index_of(0, 2, one, (0, 2), running=1) == pytest.approx(math.log(2) + 4.6, rel=1e-10)
     faded = state_after({2: pairs, 0: [worse] * 2}, 1.0)
     faded.weight[0] = 2.0  # two pulls that are worth one
-    assert index_of(0, 2, faded, (0, 2)) == pytest.approx(7.0 + price_of_a_try, rel=1e-10)
+    assert index_of(0, 2, faded, (0, 2)) == pytest.approx(4.6, rel=1e-10)
+
+
+def test_two_pulls_that_are_alike_are_certain_where_nothing_has_noise() -> None:
+    pairs, worse = ONE_PULL
+    two = state_after({2: pairs, 0: [worse] * 2}, 1.0)
+    least_variance = 1e-18 * (2.0**2 + 3.0**2)  # smaller ones are rounding
+    certain = math.log(2) + SETBACK + (2 + 10) / 2 * math.log(1 + 3.0**2 / least_variance)
+    assert index_of(0, 2, two, (0, 2)) == pytest.approx(certain, rel=1e-10)
+
+
+def test_with_more_rivals_one_pull_counts_for_seven_and_the_price_or_for_4_6_and_four_times_the_rivals() -> None:
+    pairs, worse = ONE_PULL
+    for rivals, expected in ((2, 4.6 + 4 * math.log(2)), (3, 7.0 + math.log(3) + SETBACK)):
+        others = {option: [worse] * 9 for option in (1, 3)[: rivals - 1]}
+        state = state_after({2: pairs, 0: [worse], **others}, 1.0)
+        assert index_of(0, 2, state, (0, 2, *others)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_rewards_of_nothing_count_for_1_9_times_the_log_of_one_more() -> None:
+    for number in (2, 5, 40):
+        state = state_after({2: [(5.0, 1.0)] * 3, 0: [(0.0, 1.0)] * number}, 1.0)
+        price_of_a_try = 0.5 * math.log(1 + (5 / 5) ** 2)
+        expected = math.log(number) + price_of_a_try + 1.9 * math.log(number + 1)
+        assert index_of(0, 2, state, (0, 2)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_rivals_count_twice_beside_rewards_of_nothing() -> None:
+    reports = {2: [(5.0, 1.0)] * 3, 0: [(0.0, 1.0)] * 5, 1: [(0.0, 2.0)] * 9, 3: [(0.0, 2.0)] * 9}
+    expected = math.log(5) + 0.5 * math.log(2) + 1.9 * math.log(6) + 2 * math.log(3)
+    assert index_of(0, 2, state_after(reports, 1.0), (0, 1, 2, 3)) == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_variance_of_the_kind_means_little_to_an_option_that_is_far_noisier() -> None:
+    """Its own squares are 8, the leader's 2 of 101 pulls: V = 10/101. Four times that explains 4·10/101 of the 8."""
+    leader = [(5.0, 1.0)] * 99 + [(4.0, 1.0), (6.0, 1.0)]
+    state = state_after({2: leader, 0: [(1.0, 1.0), (5.0, 1.0)]}, 1.0)
+    pooled = 10 / 101
+    prior = 10 * 4 * pooled / 8
+    evidence = (2 + prior) / 2 * math.log(1 + 2 * 2.0**2 / (8 + prior * pooled))
+    expected = math.log(2) + 0.5 * math.log(1 + (2 / 5) ** 2) + evidence
+    assert index_of(0, 2, state, (0, 2)) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "forgotten"), [(5.0, 0.1, True), (0.31, 0.1, True), (0.29, 0.1, False), (0.1, 5.0, False)]
+)
+def test_a_first_cost_that_was_a_one_off_is_forgotten(first: float, second: float, forgotten: bool) -> None:
+    state = state_after({2: [(1.0, 0.2)] * 9, 0: [(1.0, first), (1.0, second)]}, 1.0)
+    assert state.arms.pulls[KIND, 0] == (1.0 if forgotten else 2.0)
+    assert state.arms.mean_cost[KIND, 0] == pytest.approx(second if forgotten else 0.5 * (first + second))
+
+
+def test_a_first_cost_within_the_kinds_noise_is_kept() -> None:
+    """Costs of 0.1 and 0.3 have a cv of ½·√2: a first cost must be √72·½·√2 = 6 times the second above it."""
+    noisy = [(1.0, 0.1), (1.0, 0.3)]
+    for first, pulls in ((0.69, 2.0), (0.71, 1.0)):
+        state = state_after({2: noisy, 0: [(1.0, first), (1.0, 0.1)]}, 1.0)
+        assert state.arms.pulls[KIND, 0] == pulls
 
 
 def test_a_mean_cost_of_0_is_no_stumbling_block() -> None:

@@ -21,6 +21,7 @@ from worthwhile.policies.m_ucb import MUcb
 from worthwhile.policies.omega_ucb import OmegaUcb, omega, spread
 from worthwhile.policies.oracle import Optimum, Oracle
 from worthwhile.policies.plug_in_dol import PlugInDol
+from worthwhile.policies.plug_ts import PlugTs, pooled_variance, squares
 from worthwhile.policies.registry import LIST, make
 from worthwhile.policies.running_ratio import RunningRatio
 from worthwhile.policies.sample_rm import SampleRm
@@ -68,6 +69,7 @@ PLAIN = {
     "m-ucb": MUcb(9.0, 9.0),
     "kind-greedy": KindGreedy(),
     "b-greedy": BGreedy(),
+    "plug-ts": PlugTs(),
 }
 OPTIMISTIC = {
     "dol-rm": DolRm(100, 5.0, 0.25, 0.0, 9.0, noise=0.5),
@@ -203,11 +205,11 @@ def test_omega_star_scales_by_the_share_of_the_largest_variance() -> None:
     assert spread(30.0, 0.9, 15.0, 1.0, 3.0, adaptive=True) == 1.0
 
 
-def test_omega_ucb_widens_with_the_log_of_all_tasks() -> None:
+def test_omega_ucb_widens_with_the_log_of_the_tasks_of_a_kind() -> None:
     """With ρ = ¼ and ln(t + 1) = 2, z² = 2·¼·2 = 1; pulls of 4 at a mean of ½ give (5 ± √5)/10."""
     policy = OmegaUcb(reward_max=1.0, cost_max=2.0)
     assert policy.rho == 0.25
-    state = state_with(policy, {0: (4, 0.5, 1.0), 2: (9, 0.5, 1.0)}, tasks=math.expm1(2.0))
+    state = state_with(policy, {0: (4, 0.5, 1.0), 2: (9, 0.5, 1.0)}, arrivals=math.expm1(2.0))
     few = (0, (5 + math.sqrt(5)) / 10, (5 - math.sqrt(5)) / 5)
     many = (2, (10 + math.sqrt(10)) / 20, (10 - math.sqrt(10)) / 10)  # 10ω² − 10ω + 9/4 = 0
     assert choose(policy, state, 0, 2) == is_about(*few)
@@ -221,7 +223,7 @@ def test_omega_ucb_widens_with_the_log_of_all_tasks() -> None:
 def test_omega_star_ucb_narrows_by_the_sample_variances() -> None:
     """Shares of the largest variance: reward 9/(36·¼) = 1 of it, cost ¼; so z² = 4 and 1."""
     policy = OmegaUcb(reward_max=1.0, cost_max=1.0, rho=1.0, adaptive=True)
-    state = state_with(policy, {0: (36, 0.5, 0.5, 9.0, 2.25, 0.0)}, tasks=math.expm1(2.0))
+    state = state_with(policy, {0: (36, 0.5, 0.5, 9.0, 2.25, 0.0)}, arrivals=math.expm1(2.0))
     reward = (20 + math.sqrt(40)) / 40  # 40ω² − 40ω + 9 = 0
     cost = (37 - math.sqrt(37)) / 74  # 37ω² − 37ω + 9 = 0
     assert choose(policy, state, 0) == is_about(0, reward, cost)
@@ -229,16 +231,18 @@ def test_omega_star_ucb_narrows_by_the_sample_variances() -> None:
 
 def test_omega_ucb_tries_what_it_has_not_tried_and_tosses_a_coin_between_equals() -> None:
     policy = OmegaUcb(reward_max=1.0, cost_max=2.0)
-    state = state_with(policy, {0: (4, 0.5, 1.0)}, tasks=9.0)
+    state = state_with(policy, {0: (4, 0.5, 1.0)}, arrivals=9.0)
     assert choose(policy, state, 0, 1).option == 1
-    free = state_with(policy, {0: (4, 0.5, 1.0), 2: (4, 0.1, 0.0)}, tasks=9.0)
+    free = state_with(policy, {0: (4, 0.5, 1.0), 2: (4, 0.1, 0.0)}, arrivals=9.0)
     assert choose(policy, free, 0, 2).option == 2  # a cost that may be 0
     above = OmegaUcb(reward_max=1.0, cost_max=2.0, cost_low=0.5)
-    observed = state_with(above, {0: (4, 0.9, 0.6)}, tasks=0.0)  # on the side: before the first task there is no width
+    observed = state_with(
+        above, {0: (4, 0.9, 0.6)}, arrivals=0.0
+    )  # on the side: before the first task there is no width
     assert choose(above, observed, 0, 1).option == 1
     below = OmegaUcb(reward_max=1.0, cost_max=2.0, cost_low=-1.0)
-    assert choose(below, state_with(below, {0: (4, 0.5, -0.5)}, tasks=9.0), 0).cost_estimate == 0.0
-    equal = state_with(policy, dict.fromkeys(range(4), (4, 0.5, 1.0)), tasks=9.0)
+    assert choose(below, state_with(below, {0: (4, 0.5, -0.5)}, arrivals=9.0), 0).cost_estimate == 0.0
+    equal = state_with(policy, dict.fromkeys(range(4), (4, 0.5, 1.0)), arrivals=9.0)
     for task in range(1, 60):
         rng, expected = Rng(11, task), 3
         for place, option in enumerate((3, 1, 0)):
@@ -247,18 +251,18 @@ def test_omega_ucb_tries_what_it_has_not_tried_and_tosses_a_coin_between_equals(
         made = choose(policy, equal, 3, 1, 0, rng=rng)
         assert made.option == expected
         assert made[1:] == choose(policy, equal, 3)[1:]
-    behind = state_with(policy, {0: (4, 0.4, 1.0), 2: (4, 0.5, 1.0), 3: (4, 0.5, 1.0)}, tasks=9.0)
+    behind = state_with(policy, {0: (4, 0.4, 1.0), 2: (4, 0.5, 1.0), 3: (4, 0.5, 1.0)}, arrivals=9.0)
     for task in range(1, 30):  # a new leader starts the count of equals anew
         late = uniform(Rng(11, task), 2) < 0.5
         assert choose(policy, behind, 0, 2, 3, rng=Rng(11, task)).option == (3 if late else 2)
 
 
-def test_omega_ucb_counts_every_task() -> None:
+def test_omega_ucb_counts_the_tasks_of_every_kind() -> None:
     policy = OmegaUcb(reward_max=1.0, cost_max=2.0)
     state = policy.init(2, 4)
     policy.learn(state, KIND, Decision(0, 0.0, 0.0), 1.0, 4.0, RNG)
     policy.learn(state, KIND, Decision(0, 0.0, 0.0), 3.0, 2.0, RNG)
-    assert state.tasks[0] == 2.0
+    assert state.arrivals.tolist() == [0.0, 2.0]
     assert [array[KIND, 0] for array in state.arms] == [2.0, 2.0, 3.0, 2.0, 2.0, -2.0]
 
 
@@ -528,6 +532,38 @@ def test_a_refresh_takes_the_first_of_equal_options_and_only_those_tried() -> No
     assert state.plug_in.price[0] == 0.5  # at price 0 all that counts is the reward: 2/4 comes first
     policy.learn(state, 0, Decision(3, 0.0, 0.0), 1.0, 0.5, RNG)
     assert state.plug_in.price[0] == 2.0  # at ½: 0, 1½, ¾
+
+
+def test_plug_in_thompson_draws_reward_minus_price_times_cost() -> None:
+    """At price 2: squares of z are SS_R + 4·SS_C − 4·SP; the prior is worth three pulls of the pooled variance."""
+    policy = PlugTs()
+    rows = {0: (4, 1.0, 2.0, 3.0, 1.0, 0.5), 2: (16, 1.5, 2.5, 8.0, 2.0, -1.0), 3: (9, 1.25, 1.0, 4.0, 0.0, 0.0)}
+    state = state_with(policy, rows)
+    state.plug_in.price[0] = 2.0
+    assert [squares(state.arms, KIND, option, 2.0) for option in rows] == [5.0, 20.0, 4.0]
+    pooled = 29.0 / (3 + 15 + 8)
+    assert pooled_variance(state.arms, KIND, indices(*rows), 2.0) == pytest.approx(pooled)
+    drawn = []
+    for draw, (option, (pulls, reward, cost, *_)) in enumerate(rows.items()):
+        variance = (squares(state.arms, KIND, option, 2.0) + 3.0 * pooled) / (pulls - 1 + 3)
+        drawn.append((reward - 2.0 * cost + math.sqrt(variance / pulls) * normals(RNG, draw)[0], option))
+    best = max(drawn)[1]
+    assert choose(policy, state, *rows) == (best, *rows[best][1:3])
+    assert choose(policy, state, 1, *rows) == (1, 0.0, 0.0)  # never tried
+
+
+def test_plug_in_thompson_begins_with_two_tries_of_every_option() -> None:
+    policy, once = PlugTs(), {0: (1, 1.0, 2.0), 2: (2, 1.5, 2.5)}
+    state = state_with(policy, once)
+    assert choose(policy, state, 2, 0).option == 0
+    assert (
+        choose(policy, state, 2, 0, pending=np.array([1, 0, 0, 0], np.uint32)).option == 2
+    )  # its second try is running
+    assert choose(PlugTs(first_tries=1), state, 0, 2).option == 2  # at price 0, without any variance yet
+    assert pooled_variance(state.arms, KIND, indices(0), 1.0) == 0.0
+    assert squares(state_with(policy, {0: (4, 1.0, 1.0, 1.0, 1.0, 2.0)}).arms, KIND, 0, 1.0) == 0.0  # not below 0
+    policy.learn(state, KIND, Decision(0, 0.0, 0.0), 3.0, 2.0, RNG)
+    assert state.plug_in.price[0] == 1.0  # of (2, 2) and (1.5, 2.5), the first at price 0
 
 
 def test_the_fixed_option_is_taken_or_else_the_first() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from worthwhile.errors import BadParameter, UnknownPolicy
-from worthwhile.policies.base import Known, known, methods_of
+from worthwhile.policies.base import INSTEAD, Known, known, methods_of
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.fixed import FixedOption
 from worthwhile.policies.imed import RatioImed
@@ -100,9 +100,10 @@ def test_who_is_told_nothing_is_pointed_to_the_default(truth: Known | None, hint
 
 
 def test_the_methods_of_a_policy_are_those_it_has() -> None:
-    assert set(methods_of(RatioImed())) == {"choose", "judge", "learn", "observe"}
+    assert set(methods_of(RatioImed())) == {"choose", "judge", "learn", "observe", *INSTEAD}
     assert methods_of(RatioImed())["learn"] is RatioImed.learn
-    assert methods_of(Lazy()) == {}
+    assert methods_of(RatioImed())["fail"] is RatioImed.fail
+    assert methods_of(Lazy()) == INSTEAD
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,7 @@ def test_a_summary_is_the_first_line_of_the_docstring_unless_the_list_has_words(
         ("reward-ucb,horizon=0", "RewardUcb: horizon = 0; it must be above 0"),
         ("ratio-ucb,cost_min=0", "RatioUcb: cost_min = 0.0; it must be above 0"),
         ("reward-ts,noise=-1", "RewardThompson: noise = -1.0; it must be 0 or more"),
+        ("plug-ts,first_tries=0", "PlugTs: first_tries = 0; it must be above 0"),
         ("ratio-ts,cost_min=0", "RatioThompson: cost_min = 0.0; it must be above 0"),
         ("oracle,cost_min=0", "Oracle: cost_min = 0.0; it must be above 0"),
         ("oracle,price_min=7", r"Oracle: price_min = 7.0\b.* above price_max = 6.0"),

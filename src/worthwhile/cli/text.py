@@ -63,10 +63,23 @@ def kind_facts(problem: Problem, best: Optimum, row: int) -> Facts:
             problem.options[column]: {
                 "reward": float(problem.reward[row, column]),
                 "cost": float(problem.cost[row, column]),
+                **failure_facts(problem, row, column),
                 "regret": float(best.gaps[row, column]),
             }
             for column in offered
         },
+    }
+
+
+def failure_facts(problem: Problem, row: int, column: int) -> Facts:
+    """How often an option fails and what that costs, where anything fails."""
+    if problem.failure_rate is None or problem.failure_cost is None:
+        return {}
+    per_task = float(problem.cost_per_completion[row, column])
+    return {
+        "failure_rate": float(problem.failure_rate[row, column]),
+        "failure_cost": float(problem.failure_cost[row, column]),
+        "cost_per_completed_task": per_task if math.isfinite(per_task) else None,
     }
 
 
@@ -116,8 +129,8 @@ def kinds_table(kinds: Sequence[Facts], unit: Facts) -> str:
     for kind in kinds:
         best = kind["options"][kind["best_option"]]
         same = kind["greedy_option"] == kind["best_option"]
-        shown = [f"{100 * kind['arrival']:.4g} %", *(digits(best[name]) for name in ("reward", "cost"))]
-        shown.append(digits(best["reward"] / best["cost"]))
+        reward, cost = best["reward"], best.get("cost_per_completed_task", best["cost"])
+        shown = [f"{100 * kind['arrival']:.4g} %", digits(reward), digits(cost), digits(reward / cost)]
         rows.append([kind["kind"], kind["best_option"], *shown, "same" if same else kind["greedy_option"]])
     head = ["arrival", titled("reward", unit["reward"]), titled("cost", unit["cost"]), titled("ratio", unit["ratio"])]
     return table(["kind", "best option", *head, "greedy would take"], rows, left=(0, 1, 6))

@@ -63,6 +63,9 @@ def known(problem: Problem, horizon: int, best: Optimum | None = None) -> Known:
     """Exact bounds, means and optimum of a problem; `best` if that is already solved."""
     bounds, best_ratio = bounds_of(problem), (best or solve(problem)).ratio
     reward, cost = np.where(problem.offered, problem.reward, 0.0), np.where(problem.offered, problem.cost, 0.0)
+    if problem.can_fail:  # what always fails is worth less than anything
+        reward = np.where(problem.offered & ~problem.completing, -np.inf, reward)
+        cost = np.where(problem.completing, problem.cost_per_completion, cost)
     return Known(horizon, *bounds, best_ratio, reward, cost, problem.options)
 
 

@@ -57,9 +57,10 @@ def evidence(arms: Moments, arm: tuple[int, int], behind: float, pooled: Pool) -
     price, weight, positive_costs, pooled_reward, pooled_cost, pooled_product, relative_cost = pooled
     pulls, reward, cost = all_pulls[arm], mean_reward[arm], mean_cost[arm]
     pooled_cost = relative_cost * cost * cost if positive_costs else pooled_cost
-    freedom = pulls - weight
-    alike = likeness(reward_squares[arm], freedom * pooled_reward) * likeness(cost_squares[arm], freedom * pooled_cost)
-    prior = PRIOR_PULLS * weight * alike  # n₀
+    prior, freedom = PRIOR_PULLS * weight, UNLIKE * (pulls - weight)  # n₀
+    if freedom > 0.0:
+        prior *= likeness(reward_squares[arm], freedom * pooled_reward)
+        prior *= likeness(cost_squares[arm], freedom * pooled_cost)
     reward_variance = (reward_squares[arm] + prior * pooled_reward) / pulls  # (SS + n₀V)/n
     floor = RELATIVE_FLOOR * (reward * reward + behind * behind)
     reward_variance = reward_variance if reward_variance > floor else floor
@@ -77,10 +78,9 @@ def evidence(arms: Moments, arm: tuple[int, int], behind: float, pooled: Pool) -
     return per_pull
 
 
-def likeness(squares: float, expected: float) -> float:
-    """How far an option's own squares let the kind's variance stand for its own: 1, unless they are far more."""
-    expected *= UNLIKE
-    return expected / squares if squares > expected else 1.0
+def likeness(squares: float, most: float) -> float:
+    """How far the kind's variance can stand for that of an option with these centred squares."""
+    return most / squares if squares > most else 1.0
 
 
 def gaussian_evidence(

@@ -12,6 +12,7 @@ import numpy as np
 from worthwhile.rng import Rng, uniform
 from worthwhile.state import Floats, Indices
 
+UNLIKELY = 0.05  # a run of failures that had less than this chance is no chance
 FIRST_WAIT = 16.0  # reports of the kind until a benched option is tried again, and twice as many after each failure
 
 
@@ -39,13 +40,13 @@ def record_failure(failures: Failures, kind: int, option: int, cost: float) -> N
 
 
 def keeps_failing(failures: Failures, kind: int, option: int, works: float, weight: float, tasks: float) -> bool:
-    """Whether an option has never worked, or so many failures in a row can hardly be chance.
+    """Whether an option has never worked, or has failed more often in a row than its rate of failures before explains.
 
-    At its own rate of failures before, such a run would not have come up once in the tasks that its kind has had.
+    A run like this would be unlikely to come up even once in as many tasks as its kind has had.
     """
     before = failures.failed[kind, option] / weight
     rate = (before + 1.0) / (works + before + 2.0)  # as Laplace puts it
-    return works == 0.0 or power(rate, int(failures.in_a_row[kind, option])) * tasks < 1.0
+    return works == 0.0 or power(rate, int(failures.in_a_row[kind, option])) * tasks < UNLIKELY
 
 
 def power(base: float, exponent: int) -> float:

@@ -18,10 +18,10 @@ TINY = 1e-12
 
 
 class State(NamedTuple):
-    """Arms with second moments, and the number of tasks t."""
+    """Arms with second moments, and the tasks of every kind so far, t."""
 
     arms: Moments
-    tasks: Floats
+    arrivals: Floats  # (kinds,)
 
 
 def spread(pulls: float, mean: float, squares: float, low: float, high: float, adaptive: bool) -> float:
@@ -60,12 +60,12 @@ class OmegaUcb(NamedTuple):
         not_negative(self, "rho")
 
     def init(self, kinds: int, options: int) -> State:
-        return State(new_moments(kinds, options), np.zeros(1))
+        return State(new_moments(kinds, options), np.zeros(kinds))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
         arms = state.arms
         best, best_score, ties = NOTHING, -math.inf, 1.0
-        base = 2.0 * self.rho * math.log(state.tasks[0] + 1.0)  # z²
+        base = 2.0 * self.rho * math.log(state.arrivals[kind] + 1.0)  # z²
         for draw, option in enumerate(options):
             n = arms.pulls[kind, option]
             r, c = arms.mean_reward[kind, option], arms.mean_cost[kind, option]
@@ -88,7 +88,7 @@ class OmegaUcb(NamedTuple):
         return Decision(option, state.arms.mean_reward[kind, option], state.arms.mean_cost[kind, option])
 
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
-        state.tasks[0] += 1.0
+        state.arrivals[kind] += 1.0
         record_moments(state.arms, kind, made.option, reward, cost)
 
     def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:

@@ -17,6 +17,7 @@ from worthwhile.policies.m_ucb import MUcb
 from worthwhile.policies.omega_ucb import OmegaUcb
 from worthwhile.policies.oracle import Optimum, Oracle
 from worthwhile.policies.plug_in_dol import PlugInDol
+from worthwhile.policies.plug_ts import PlugTs
 from worthwhile.policies.running_ratio import RunningRatio
 from worthwhile.policies.sample_rm import SampleRm
 from worthwhile.policies.thompson import RatioThompson, RewardThompson
@@ -51,6 +52,7 @@ LIST: dict[str, Listed] = {
     "ratio-ucb": Listed(RatioUcb),
     "reward-ts": Listed(RewardThompson),
     "ratio-ts": Listed(RatioThompson),
+    "plug-ts": Listed(PlugTs),
     "omega-ucb": Listed(OmegaUcb),
     "omega-star-ucb": Listed(OmegaUcb, {"adaptive": True}, "ω-UCB that narrows its bounds by the sample variance."),
     "m-ucb": Listed(MUcb),

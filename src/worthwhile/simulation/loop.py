@@ -27,6 +27,7 @@ TOTALS = ("reward", "cost", "expected_reward", "expected_cost", "regret", "estim
 NOT_ON_OFFER = "an option that is not on offer"
 BEGIN, END = 7, 8  # positions of these arguments of `play`
 CAN_BE_LATE = True  # False in machine code for runs without delay, which then has no code for it
+CAN_FAIL = True  # False likewise where no task fails
 
 
 class Truth(NamedTuple):
@@ -86,7 +87,9 @@ def play(
             land(policy, state, flight, seed_key, before + begin + index)
         else:
             take_in(policy, state, kind, made, reward, cost, rng)
-        reward_sum += 0.0 if math.isnan(reward) else reward  # summed up in registers: `totals` is in memory
+        reward_sum += (
+            0.0 if CAN_FAIL and math.isnan(reward) else reward
+        )  # summed up in registers: `totals` is in memory
         cost_sum += cost
         expected_reward += truth.worth[kind, option, 0]
         expected_cost += truth.worth[kind, option, 1]
@@ -104,7 +107,7 @@ def play(
 
 def take_in(policy: Any, state: Any, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
     """Learn from what came of a task; one that failed has no reward, which a world says as NaN."""
-    if math.isnan(reward):
+    if CAN_FAIL and math.isnan(reward):
         fail(policy, state, kind, made, cost, rng)
     else:
         learn(policy, state, kind, made, reward, cost, rng)
@@ -149,7 +152,7 @@ def truth_of(problem: Problem, best: Optimum) -> Truth:
     offered = problem.offered
     offers = offered.sum(axis=1)
     options = np.argsort(~offered, axis=1, kind="stable")[:, : offers.max()].astype(np.uint32)
-    reward, cost = np.where(offered, problem.reward, 0.0), np.where(offered, problem.cost, 0.0)
+    reward, cost = (np.where(offered, means, 0.0) for means in problem.means_per_attempt)
     return Truth(np.ascontiguousarray(options), offers.astype(np.uint32), np.stack([reward, cost, best.gaps], axis=-1))
 
 
@@ -161,12 +164,14 @@ def new_flight(kinds: int, options: int, longest_delay: int) -> Flight:
     return Flight(pending, first, last, following, kind, option, task, np.zeros((slots, 4)))
 
 
-def engine_for(policy: Policy, world: World, engine: str | None, late: bool = True) -> Callable[..., None]:
+def engine_for(
+    policy: Policy, world: World, engine: str | None, late: bool = True, fails: bool = True
+) -> Callable[..., None]:
     """`play` for this policy in this world: compiled if numba is installed, unless told otherwise."""
     names = type(policy).__name__, type(world).__name__
     if engine_named(engine) == "python":
         return explained(play, *names)
-    parts = methods_of(policy) | {"feedback": type(world).feedback, "CAN_BE_LATE": late}
+    parts = methods_of(policy) | {"feedback": type(world).feedback, "CAN_BE_LATE": late, "CAN_FAIL": fails}
     return explained(machine_code(play, parts), *names)
 
 

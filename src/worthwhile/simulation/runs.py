@@ -19,7 +19,7 @@ from worthwhile.compiling import engine_named
 from worthwhile.optimum import Optimum, solve
 from worthwhile.policies.base import Policy
 from worthwhile.problem import Problem
-from worthwhile.simulation.environments.base import Drift, Environment, World
+from worthwhile.simulation.environments.base import Drift, Environment, World, fresh
 from worthwhile.simulation.loop import TOTALS, Block, Truth, engine_for, new_flight, truth_of
 from worthwhile.simulation.progress import Progress
 from worthwhile.state import Floats, price_in
@@ -80,7 +80,8 @@ class Job:
         self.sweep, self.stages, self.progress = sweep, stages, progress
         late = sweep.delay.most > 0
         self.engines = [
-            [engine_for(policy, stage.world, sweep.engine, late) for policy in sweep.policies] for stage in stages
+            [engine_for(policy, stage.world, sweep.engine, late, stage.problem.can_fail) for policy in sweep.policies]
+            for stage in stages
         ]
         self.stop = threading.Event()
 
@@ -126,6 +127,7 @@ class Player:
         self.state = policy.init(kinds, options)
         self.flight = new_flight(kinds, options, longest_delay)
         self.totals = np.zeros(len(TOTALS))
+        self.worlds: dict[int, World] = {}  # by the first task of their stage
         self.price = price_in(self.state)
 
     def play(
@@ -135,15 +137,21 @@ class Player:
         """Play a block, stopping at every mark in it to read the totals."""
         end = start + len(block.kinds)
         inside = np.flatnonzero((marks > start) & (marks <= end))
-        begin = 0
+        begin, world = 0, self.world_of(stage)
         for mark in [*inside.tolist(), -1]:
             until = (int(marks[mark]) if mark >= 0 else end) - start
-            run = self.policy, self.state, stage.world, stage.truth, self.flight, self.totals
+            run = self.policy, self.state, world, stage.truth, self.flight, self.totals
             engine(*run, block, begin, until, seed_key, start)
             begin = until
             if mark >= 0:
                 curve[mark, :-1] = self.totals
                 curve[mark, -1] = math.nan if self.price is None else self.price[0]
+
+    def world_of(self, stage: Stage) -> World:
+        """The world of a stage; one that remembers what was done in it begins anew for every policy and run."""
+        if stage.first not in self.worlds:
+            self.worlds[stage.first] = fresh(stage.world)
+        return self.worlds[stage.first]
 
 
 def run_all(job: Job, runs: int, threads: int) -> tuple[dict[int, Floats], bool]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from worthwhile.compiling import available, first_cause, machine_code
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments import Drift, Environment, World, synthetic
+from worthwhile.simulation.environments.base import fresh
 from worthwhile.simulation.loop import feedback
 from worthwhile.state import Floats, Indices
 from worthwhile.testing import rules
@@ -80,8 +82,10 @@ def check_answers(problem: Problem, world: World, option: int, kinds: Indices, l
     answers = answer_fast(world, option, kinds, latents) if available() else answer(world, option, kinds, latents)
     if answers[:TASKS].tobytes() != few.tobytes():
         raise broken(world, rules.SAME_BITS, f"option {problem.options[option]!r}: {few} and {answers[:TASKS]}")
-    if not np.isfinite(answers).all():
-        row = int(np.argmin(np.isfinite(answers).all(axis=1)))
+    failed = np.isnan(answers[:, 0]) & problem.can_fail
+    good = np.isfinite(answers[:, 1]) & (failed | np.isfinite(answers[:, 0]))
+    if not good.all():
+        row = int(np.argmin(good))
         raise broken(
             world, rules.FEEDBACK, f"{answers[row]} for {where(problem, kinds[row], option)}, latents {latents[row]}"
         )
@@ -89,20 +93,28 @@ def check_answers(problem: Problem, world: World, option: int, kinds: Indices, l
     if not allowed and (answers[:, 1] < 0.0).any():
         row = int(np.argmin(answers[:, 1]))
         raise broken(world, rules.COSTS, f"cost {answers[row, 1]:g} for {where(problem, kinds[row], option)}")
-    check_means(problem, world, option, kinds, answers)
+    done = ~failed
+    check_means(problem, world, option, kinds[done], answers[done, 0], "reward", problem.reward)
+    check_means(problem, world, option, kinds[done], answers[done, 1], "cost", problem.cost)
+    if problem.failure_rate is not None and problem.failure_cost is not None:
+        check_means(problem, world, option, kinds, failed.astype(float), "failure", problem.failure_rate)
+        check_means(
+            problem, world, option, kinds[failed], answers[failed, 1], "cost of a failure", problem.failure_cost
+        )
 
 
-def check_means(problem: Problem, world: World, option: int, kinds: Indices, answers: Floats) -> None:
+def check_means(
+    problem: Problem, world: World, option: int, kinds: Indices, values: npt.NDArray[Any], name: str, means: Floats
+) -> None:
     """Means within five standard errors; 25/n of the range on top, so that a rare large value is no offence."""
     for kind in np.unique(kinds):
-        of_kind = answers[kinds == kind]
-        for column, (name, means) in enumerate((("reward", problem.reward), ("cost", problem.cost))):
-            values, mean = of_kind[:, column], means[kind, option]
-            width = np.ptp(values) or np.ptp(answers[:, column])
-            allowed = ERRORS * values.std() / len(values) ** 0.5 + ERRORS**2 * width / len(values) + 1e-9 * abs(mean)
-            if abs(values.mean() - mean) > allowed:
-                shown = f"mean {name} {values.mean():.6g} ± {allowed / ERRORS:.2g}, the problem says {mean:.6g}"
-                raise broken(world, rules.MEANS, f"{where(problem, kind, option)}: {shown} ({len(values)} tasks)")
+        of_kind, mean = values[kinds == kind], means[kind, option]
+        width = np.ptp(of_kind) or np.ptp(values)
+        allowed = ERRORS * of_kind.std() / len(of_kind) ** 0.5 + ERRORS**2 * width / len(of_kind) + 1e-9 * abs(mean)
+        if abs(of_kind.mean() - mean) > allowed:
+            shown = f"mean {name} {of_kind.mean():.6g} ± {allowed / ERRORS:.2g}, the problem says {mean:.6g}"
+            rule = rules.FAILURES if name == "failure" else rules.MEANS
+            raise broken(world, rule, f"{where(problem, kind, option)}: {shown} ({len(of_kind)} tasks)")
 
 
 def where(problem: Problem, kind: int, option: int) -> str:
@@ -121,7 +133,7 @@ def answer_all(world: Any, option: int, kinds: Indices, latents: Floats, answers
 def answer(world: World, option: int, kinds: Indices, latents: Floats) -> Floats:
     """The interpreted feedback."""
     answers = np.empty((len(kinds), 2))
-    attempt(world, rules.FEEDBACK, answer_all, world, option, kinds, latents, answers)
+    attempt(world, rules.FEEDBACK, answer_all, fresh(world), option, kinds, latents, answers)
     return answers
 
 
@@ -129,7 +141,7 @@ def answer_fast(world: World, option: int, kinds: Indices, latents: Floats) -> F
     """The compiled feedback."""
     answers = np.empty((len(kinds), 2))
     try:
-        machine_code(answer_all, {"feedback": type(world).feedback})(world, option, kinds, latents, answers)
+        machine_code(answer_all, {"feedback": type(world).feedback})(fresh(world), option, kinds, latents, answers)
     except Exception as error:  # it ran interpreted, so this is numba's doing
         raise broken(world, rules.COMPILES, first_cause(str(error))) from error
     return answers

@@ -17,14 +17,20 @@ from worthwhile.state import Floats, Indices
 class World(Protocol):
     """A NamedTuple of arrays and numbers with these methods; `feedback` in plain scalar Python, like a policy's.
 
-    All randomness comes from `draw`, before anything is decided, so that all policies meet the same world.
+    All randomness comes from `draw`, before anything is decided, so that all policies meet the same world. A world
+    whose `feedback` writes to its arrays has a method `fresh`, which gives every policy of every run its own copy.
     """
 
     def draw(self, generator: np.random.Generator, count: int) -> tuple[Indices, Floats]:
         """The kinds of the next tasks (count,) and their latent draws (count, any)."""
 
     def feedback(self, kind: int, option: int, latent: Floats) -> tuple[float, float]:
-        """Reward and cost of one task whose latent draws are given."""
+        """Reward and cost of one task whose latent draws are given; a reward of NaN means that it has failed."""
+
+
+def fresh(world: World) -> World:
+    """The world as it is before the first task: itself, unless it remembers what was done in it."""
+    return world.fresh() if hasattr(world, "fresh") else world
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,27 @@ class SyntheticWorld(NamedTuple):
         return observe_at(self.reward, kind, option, latent[0]), observe_at(self.cost, kind, option, score)
 
 
+class FailingWorld(NamedTuple):
+    """Independent tasks around fixed means, some of which fail."""
+
+    shares: Floats
+    reward: Scatter
+    cost: Scatter
+    correlation: float
+    rest: float
+    failure: Floats  # (kinds, options, 2): the normal score below which a task fails, and c_f/c
+
+    def draw(self, generator: np.random.Generator, count: int) -> tuple[Indices, Floats]:
+        return draw_kinds(self.shares, generator, count), generator.standard_normal((count, 3))
+
+    def feedback(self, kind: int, option: int, latent: Floats) -> tuple[float, float]:
+        score = self.correlation * latent[0] + self.rest * latent[1]
+        cost = observe_at(self.cost, kind, option, score)
+        if latent[2] < self.failure[kind, option, 0]:
+            return math.nan, cost * self.failure[kind, option, 1]
+        return observe_at(self.reward, kind, option, latent[0]), cost
+
+
 class GaussianWorld(NamedTuple):
     """Independent tasks around fixed means with Gaussian noise: the paper's case, in a quarter of the machine code."""
 
@@ -116,10 +137,19 @@ def synthetic(problem: Problem) -> Environment:
         float(problem.correlation),
         math.sqrt(1.0 - problem.correlation**2),
     )
+    if problem.can_fail:
+        return Environment(problem, FailingWorld(*world, failure_of(problem)))
     if problem.reward_noise.family == problem.cost_noise.family == "gaussian":
         reward, cost = (np.stack([each.mean, each.spread], axis=-1) for each in (world.reward, world.cost))
         return Environment(problem, GaussianWorld(world.shares, reward, cost, world.correlation, world.rest))
     return Environment(problem, world)
+
+
+def failure_of(problem: Problem) -> Floats:
+    """What a `FailingWorld` needs to know of failures; they scatter as successes do, around their own mean cost."""
+    rate, cost = problem.failures
+    below = np.array([quantile(share) for share in rate.ravel()]).reshape(rate.shape)
+    return np.stack([below, np.where(problem.offered, cost / np.where(problem.offered, problem.cost, 1.0), 0.0)], -1)
 
 
 def scatter(noise: Noise, means: Floats, offered: npt.NDArray[np.bool_]) -> Scatter:
@@ -212,4 +242,10 @@ def between(old: Problem, new: Problem, share: float) -> Problem:
     """The problem so far on the way from one to another."""
     arrival = (1.0 - share) * old.arrival + share * new.arrival
     reward = (1.0 - share) * old.reward + share * new.reward
-    return replace(old, arrival=arrival, reward=reward, cost=(1.0 - share) * old.cost + share * new.cost)
+    changed = replace(old, arrival=arrival, reward=reward, cost=(1.0 - share) * old.cost + share * new.cost)
+    if not (old.can_fail or new.can_fail):
+        return changed
+    rate, cost = (
+        (1.0 - share) * before + share * after for before, after in zip(old.failures, new.failures, strict=True)
+    )
+    return replace(changed, failure_rate=rate, failure_cost=np.where(cost > 0.0, cost, changed.cost))
