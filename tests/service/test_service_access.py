@@ -200,7 +200,7 @@ def test_the_audit_log_says_who_changed_what(served: Served, make: Make, durable
         ("boss", "history imported", "mine"),
         (None, "token revoked", None),
     ]
-    assert entries[2]["details"] == {"policy": "kind-greedy", "overhead": None}
+    assert entries[2]["details"] == {"policy": "kind-greedy", "overhead": None, "failed_reward": None}
     assert entries[6]["details"] == {"rows": 1, "new": 1}
     assert abs(entries[-1]["time"] - time.time()) < HOUR
     assert served.get("/v1/audit", headers=reader).status_code in (401, 403)
