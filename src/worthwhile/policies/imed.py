@@ -242,3 +242,7 @@ class RatioImed(NamedTuple):
     def benched(self, state: State, kind: int, option: int) -> bool:
         """Whether it is left out of this kind, and only tried now and then, because it keeps failing."""
         return bool(state.failures.wait[kind, option] > 0.0)
+
+    def next_try(self, state: State, kind: int, option: int) -> int:
+        """After how many more reports of the kind a benched option is tried again."""
+        return max(0, int(state.failures.next_try[kind, option] - state.failures.reports[kind]))
