@@ -60,6 +60,8 @@ def test_decide_and_report_from_a_shell(capsys: pytest.CaptureFixture[str], dura
     assert document(capsys, "status", durable)["ratio"] == pytest.approx(0.3)
     assert document(capsys, "decide", durable, "x", "-", "true", "5", "text")["option"] == "-"
     assert "--cancel says" in complaint(capsys, "report", durable, "2", "--cancel", "--reward", "1")
+    for wrong in (["--cancel", "--failed"], ["--failed", "--reward", "1"], ["--reason", "x", "--cost", "1"]):
+        assert "--failed" in complaint(capsys, "report", durable, "2", *wrong)
     assert main(["report", durable, "2", "--cancel"]) == 0
     assert capsys.readouterr().out == "task 2: cancelled\n"
     assert "already has feedback" in complaint(capsys, "report", durable, "1", "--cost", "4")
@@ -84,6 +86,26 @@ def test_status_tasks_and_explain_tell_what_the_scheduler_knows(capsys: pytest.C
     assert "12 tasks, 10 reported, 1 running" in text
     assert why.why in text
     assert "cancelled" in text
+
+
+def test_failures_are_told_and_shown(capsys: pytest.CaptureFixture[str], durable: str) -> None:
+    main(["decide", durable, "weather", "good", "broken"])
+    capsys.readouterr()
+    assert main(["report", durable, "1", "--failed", "--cost", "2", "--reason", "KeyError: 'x'"]) == 0
+    assert capsys.readouterr().out == "task 1: failed\n"
+    assert main(["report", durable, "1", "--failed"]) == 0  # the same again
+    capsys.readouterr()
+    assert "has failed; it takes no report" in complaint(capsys, "report", durable, "1", "--reward", "1", "--cost", "1")
+    with Scheduler(durable) as scheduler:
+        scheduler.again("1")
+    for command, words in (
+        (["tasks", durable], ["running", "attempts", " 2"]),
+        (["explain", durable, "1"], ["tried before", "failed", "2.0000", "KeyError: 'x'"]),
+        (["status", durable], ["1 failed", "NOTHING HAS SUCCEEDED YET for weather", "KeyError: 'x'"]),
+    ):
+        assert main(command) == 0
+        text = capsys.readouterr().out
+        assert [word for word in words if word not in text] == []
 
 
 def test_a_bad_entry_is_shown_by_status(capsys: pytest.CaptureFixture[str], sqlite: str) -> None:

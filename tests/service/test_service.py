@@ -29,7 +29,7 @@ class Served:
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
         self.app: Any = create_app(url, patience=NET)
-        self.lifespan = self.app.app.router.lifespan_context(self.app.app)
+        self.lifespan = self.app.app.lifespan()
         self.run(self.lifespan.__aenter__())
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(self.app), base_url="http://localhost")
 
@@ -209,7 +209,8 @@ def test_the_log_is_exported(served: Served) -> None:
     served.post(f"{ONE}/tasks/1/report", {"reward": 1, "cost": 2})
     [line] = served.get(f"{ONE}/export").text.splitlines()
     assert json.loads(line)["task_type"] == "a,b"
-    assert served.get(f"{ONE}/export?format=csv").text.splitlines()[1] == '1,"a,b",1,long,1.0,2.0,0.0,False,"""long"""'
+    first = '1,"a,b",1,long,1.0,2.0,0.0,False,"""long""",result,,0'
+    assert served.get(f"{ONE}/export?format=csv").text.splitlines()[1] == first
 
 
 def test_the_summary_says_who_wins_and_what_other_rules_would_have_earned(served: Served) -> None:

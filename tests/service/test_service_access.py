@@ -63,8 +63,8 @@ def notice(served: Served) -> None:
 
 
 async def read_again(served: Served) -> None:
-    route = next(route for route in served.app.app.routes if route.path == "/v1/health")
-    await route.endpoint.by_method["GET"].service.refresh()
+    by_method, _ = served.app.app.find("/v1/health")
+    await by_method["GET"].service.refresh()
 
 
 def test_a_token_for_some_schedulers_is_for_no_others(served: Served, make: Make) -> None:
@@ -200,7 +200,7 @@ def test_the_audit_log_says_who_changed_what(served: Served, make: Make, durable
         ("boss", "history imported", "mine"),
         (None, "token revoked", None),
     ]
-    assert entries[2]["details"] == {"policy": "kind-greedy", "overhead": None}
+    assert entries[2]["details"] == {"policy": "kind-greedy", "overhead": None, "failed_reward": None}
     assert entries[6]["details"] == {"rows": 1, "new": 1}
     assert abs(entries[-1]["time"] - time.time()) < HOUR
     assert served.get("/v1/audit", headers=reader).status_code in (401, 403)

@@ -59,8 +59,24 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
     with Scheduler(store, "wide") as scheduler:
         for kind in range(100):
             scheduler._transactor.ask_all([Deciding(scheduler, f"kind {kind}", [option]) for option in range(100)])
+    with Scheduler(store, "failing", seed=0) as scheduler:
+        fail_often(scheduler)
     with ServiceProcess(store, "--no-access-log") as running:
         yield running
+
+
+def fail_often(scheduler: Scheduler) -> None:
+    """Options that never, sometimes and always fail, and a kind in which nothing works."""
+    for place in range(60):
+        task = scheduler.decide("weather", ["good", "so-so", "broken"])
+        if task.option == "broken" or (task.option == "so-so" and place % 2):
+            task.fail(0.5, f"KeyError: {'no such column ' * 5}")
+        else:
+            task.report(1.0, 1.0)
+    for _ in range(5):
+        scheduler.decide("impossible", ["a", "b"]).fail(1.0, "TimeoutError")
+    scheduler.decide("impossible", ["a", "b"], key="twice").fail(1.0, "TimeoutError")
+    scheduler.again("66")
 
 
 def fill(scheduler: Scheduler, tasks: int) -> None:
@@ -111,6 +127,29 @@ def test_a_decision_is_explained_by_keyboard(browser: Any, service: ServiceProce
     until(browser, lambda page: page.find_elements(By.ID, "why-title"))
     assert text(browser, ".why").startswith("Because ")
     assert len(browser.find_elements(By.CSS_SELECTOR, ".options tbody tr")) == 3
+    assert complaints(browser) == []
+
+
+def test_failures_are_red_and_no_option_wins_by_them(browser: Any, service: ServiceProcess) -> None:
+    browser.get(f"{service.url}/schedulers/failing")
+    until(browser, lambda page: text(page, "#status") == "live")
+    dots = "return getComputedStyle(arguments[0], '::before').backgroundColor"
+    states = {
+        state.text: browser.execute_script(dots, state) for state in browser.find_elements(By.CSS_SELECTOR, ".state")
+    }
+    live = browser.execute_script(dots, browser.find_element(By.ID, "status"))  # which is green
+    assert {"failed", "running"} <= states.keys()
+    assert states["failed"] not in (live, states["running"])
+    stars = browser.find_elements(By.CSS_SELECTOR, "tr:has(.crown)")
+    assert [star.text.split()[0] for star in stars] == ["good"]
+    benched = browser.find_elements(By.CSS_SELECTOR, "tr.benched")
+    assert {row.text.split()[0] for row in benched} >= {"broken"}
+    assert "tried again after" in next(row.text for row in benched if row.text.startswith("broken"))
+    assert "failing" in text(browser, "article.kind:last-child .chip")
+    assert "NOTHING HAS SUCCEEDED YET for impossible" in text(browser, "#warnings")
+    assert "if all were done" in text(browser, "#totals")
+    browser.get(f"{service.url}/schedulers/failing/tasks/66")
+    assert "TimeoutError" in text(browser, "section[aria-labelledby=attempts-title]")
     assert complaints(browser) == []
 
 
@@ -190,7 +229,10 @@ def test_axe_finds_no_serious_fault_and_nothing_has_to_be_moved_sideways(
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     try:
-        for path in ("/", "/schedulers/busy", "/schedulers/wide", "/schedulers/busy/tasks/5000", "/docs"):
+        for path in (
+            "/", "/schedulers/busy", "/schedulers/wide", "/schedulers/failing", "/schedulers/busy/tasks/5000",
+            "/schedulers/failing/tasks/66", "/docs",
+        ):  # fmt: skip
             browser.get(service.url + path)
             assert browser.execute_script(SIDEWAYS) == 0, path
             assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import httpx
 import psutil
 import pytest
@@ -95,7 +96,7 @@ def test_a_service_starts_while_its_scheduler_still_takes_long_to_open(
     async def ask() -> None:
         app: Any = create_app(sqlite, patience=0.2)
         transport = httpx.ASGITransport(app)
-        async with app.app.router.lifespan_context(app.app), httpx.AsyncClient(transport=transport) as http:
+        async with app.app.lifespan(), httpx.AsyncClient(transport=transport) as http:
             status = (await http.get("http://localhost/v1/schedulers/default")).status_code
             assert status == 503
             go.set()
@@ -122,6 +123,22 @@ def test_schedulers_that_are_not_there_are_looked_for_all_at_once(sqlite: str, m
         assert isinstance(answers[-1], Dispatcher)
         assert len(looked) <= 2
         assert opened == ["there"]
+        dispatchers.close()
+
+    asyncio.run(ask())
+
+
+def test_who_asks_for_what_is_not_there_waits_for_no_writer(sqlite: str) -> None:
+    """And holds no lock that a writer needs: so a crowd of them slows nobody down."""
+
+    async def ask() -> None:
+        dispatchers = Dispatchers(sqlite, "python", NET)
+        writer = apsw.Connection(sqlite.removeprefix("sqlite:///"))
+        writer.execute("begin immediate")
+        with pytest.raises(UnknownScheduler):
+            await dispatchers.find("nobody")
+        assert dispatchers.access() == ([], [])
+        writer.close()
         dispatchers.close()
 
     asyncio.run(ask())
@@ -240,8 +257,8 @@ def test_a_dispatcher_outlives_what_its_scheduler_may_raise(monkeypatch: pytest.
         dispatcher = await dispatchers.find_or_create("it", InitialSettings())
         monkeypatch.setattr(dispatcher.scheduler._transactor, "ask_all", fails)
         with pytest.raises(StoreError, match="interrupted"):
-            await dispatchers.do(dispatcher, Deciding(dispatcher.scheduler, "a", [1]))
-        assert (await dispatchers.do(dispatcher, Deciding(dispatcher.scheduler, "a", [1]))).id == "1"
+            await dispatcher.do(Deciding(dispatcher.scheduler, "a", [1]), NET)
+        assert (await dispatcher.do(Deciding(dispatcher.scheduler, "a", [1]), NET)).id == "1"
         dispatchers.close()
 
     asyncio.run(ask())

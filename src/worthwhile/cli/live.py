@@ -31,6 +31,7 @@ REPORT = """\
 examples:
   worthwhile report tasks.db 812 --reward 0.91 --cost 3.2
   worthwhile report tasks.db 812 --reward 0.91                  and the cost later
+  worthwhile report tasks.db 812 --failed --reason "no memory"   at what such tasks cost on average, or --cost C
   worthwhile report tasks.db 812 --cancel                       it will not report
 """
 STATUS = """\
@@ -98,6 +99,8 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("id", metavar="ID")
     parser.add_argument("--reward", type=float, metavar="R")
     parser.add_argument("--cost", type=float, metavar="C")
+    parser.add_argument("--failed", action="store_true", help="it has failed")
+    parser.add_argument("--reason", metavar="TEXT", help="why it has failed")
     parser.add_argument("--cancel", action="store_true", help="it will not report")
     add("status", "how a live scheduler stands", STATUS, run_status)
     parser = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
@@ -131,16 +134,27 @@ def run_decide(arguments: argparse.Namespace) -> int:
 
 def run_report(arguments: argparse.Namespace) -> int:
     """worthwhile report"""
-    if arguments.cancel and not arguments.reward is arguments.cost is None:
-        raise BadParameter("--cancel says that the task will not report; leave --reward and --cost out")
+    check_report(arguments)
     with opened(arguments) as scheduler:
         if arguments.cancel:
             scheduler.cancel(arguments.id)
+        elif arguments.failed:
+            scheduler.fail(arguments.id, arguments.cost, arguments.reason or "")
         else:
             scheduler.report(arguments.id, arguments.reward, arguments.cost)
         [line] = scheduler.tasks([arguments.id])
     show(asdict(line), f"task {line.task}: {line.state}", arguments.json)
     return 0
+
+
+def check_report(arguments: argparse.Namespace) -> None:
+    """Refuse what contradicts itself."""
+    if arguments.cancel and (arguments.failed or not arguments.reward is arguments.cost is None):
+        raise BadParameter("--cancel says that the task will not report; leave --reward, --cost and --failed out")
+    if arguments.failed and arguments.reward is not None:
+        raise BadParameter("--failed: what has failed has no reward; leave --reward out")
+    if arguments.reason is not None and not arguments.failed:
+        raise BadParameter("--reason says why a task has failed; add --failed")
 
 
 def run_status(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.formatting import amount, digits, number, percent, rounded, shown, table, titled
+from worthwhile.formatting import amount, digits, number, percent, printable, rounded, shown, table, titled
 from worthwhile.live.explain import Explanation, Judgement, TaskLine
 from worthwhile.optimum import Optimum, bounds_of, gap, loss, solve, theorem_bound
 from worthwhile.policies.base import Known
@@ -249,16 +249,22 @@ def tasks_text(lines: list[TaskLine]) -> str:
     """The answer to `worthwhile tasks`."""
     rows = [
         [line.task, line.kind, shown(line.option), line.state, number(line.reward), number(line.cost),
-         time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(line.decided)), line.key or ""]
+         time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(line.decided)), line.key or "", printable(line.reason or ""),
+         f"{line.attempts}" if line.attempts > 1 else ""]
         for line in lines
     ]  # fmt: skip
-    columns = ["task", "kind", "option", "state", "reward", "cost", "decided (UTC)", "key"]
-    return table(columns, rows, left=(1, 2, 3, 6, 7)) if rows else "no tasks yet"
+    columns = ["task", "kind", "option", "state", "reward", "cost", "decided (UTC)", "key", "reason", "attempts"]
+    used = [column for column in range(len(columns)) if column < 8 or any(row[column] for row in rows)]
+    rows = [[row[column] for column in used] for row in rows]
+    return table([columns[column] for column in used], rows, left=(1, 2, 3, 6, 7, 8)) if rows else "no tasks yet"
 
 
 def explain_text(why: Explanation) -> str:
     """The answer to `worthwhile explain`."""
     feedback = f", reward {number(why.reward)}, cost {number(why.cost)}" if why.state == "reported" else ""
+    if why.state == "failed":
+        feedback = f", cost {number(why.cost)}"
+    feedback += f": {printable(why.reason)}" if why.reason else ""
     head = [
         f"task {why.task} of kind {why.kind!r} got option {shown(why.option)}: {why.why}",
         f"policy {why.policy}, price θ = {number(why.price)}, after {why.seen:,} reports; now {why.state}{feedback}",
@@ -269,6 +275,11 @@ def explain_text(why: Explanation) -> str:
     ]
     columns = ["", "option", "reports", "running", "reward estimate", "cost estimate", "reward − θ·cost"]
     parts = ["\n".join(head)] + ([table(columns, rows, left=(0, 1))] if rows else [])
+    if why.attempts:
+        earlier = [
+            [shown(one.option), one.state, number(one.cost), printable(one.reason or "")] for one in why.attempts
+        ]
+        parts.append(table(["tried before", "state", "cost", "reason"], earlier, left=(0, 1, 3)))
     if why.repeated is False:
         parts.append("the policy does not decide the same again: was its code changed?")
     return "\n\n".join(parts)

@@ -127,6 +127,11 @@ class Fold:
         benched = getattr(self.policy, "benched", None)
         return benched is not None and bool(benched(self.engine.seldom.state, kind, option))
 
+    def next_try(self, kind: int, option: int) -> int | None:
+        """After how many more reports of the kind a benched option is tried again; None if the policy does not say."""
+        next_try = getattr(self.policy, "next_try", None)
+        return None if next_try is None else int(next_try(self.engine.seldom.state, kind, option))
+
     def miss(self, last: int) -> None:
         """Go on after entries that are not there."""
         self.leave_out(self.position + 1, f"entries {self.position + 1} to {last} are missing from the log")

@@ -45,7 +45,7 @@ class Standing(NamedTuple):
     running: Counts
     expired: Counts
     failed: Counts
-    benched: set[tuple[int, int]]
+    benched: dict[Arm, int | None]  # and when each is tried again
 
 
 def summary(name: str, statistics: LogStatistics) -> Summary:
@@ -82,7 +82,7 @@ def standing(name: str, batch: Batch) -> Standing:
     so_far = Summary(name, policy, settings.overhead, *counts, *earned, [], [], [], fold.bad, list(fold.set_aside))
     options = [replica.option(number) for number in range(len(texts))]
     failing: list[list[int]] = np.argwhere(totals.failed > 0.0).tolist()
-    benched = {(kind, option) for kind, option in failing if fold.benched(kind, option)}
+    benched = {(kind, option): fold.next_try(kind, option) for kind, option in failing if fold.benched(kind, option)}
     return Standing(so_far, kinds, options, texts, settings.retired, totals, running, expired, failed, benched)
 
 
@@ -143,6 +143,7 @@ def option_summaries(now: Standing, moments: Known, failures: Mapping[Arm, Failu
                 now.options[number], int(pulls), quotient(pulls, attempts) or 0.0, *means, score, finite(width),
                 int(observed), running, expired, now.texts[number] in retired, winning=False, failed=unhappy.failed,
                 lost=unhappy.lost, completed_cost=completed, benched=arm in now.benched, reason=unhappy.reason,
+                next_try=now.benched.get(arm),
             )
         )  # fmt: skip
     return options

@@ -45,6 +45,7 @@ class OptionSummary:
     completed_cost: float | None = None  # of a completed task: failures are paid by those that succeed
     benched: bool = False  # it keeps failing, and is tried now and then only
     reason: str | None = None  # of its latest failure
+    next_try: int | None = None  # of a benched one: after so many more reports of the kind
 
 
 @dataclass(frozen=True)

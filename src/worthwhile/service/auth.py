@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -17,6 +18,7 @@ from worthwhile.service.tokens import hash_of
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 COOKIE = "worthwhile"
+LONGEST_HOST = 300  # bytes: a name has at most 253
 REFRESH_AFTER = 2.0  # seconds until the tokens are read again
 
 Headers = Mapping[bytes, bytes]
@@ -118,11 +120,17 @@ def session_in(headers: Headers) -> str:
 
 def check_host(headers: Headers) -> None:
     """Without tokens, only this machine's own names: another site's name could be made to point here."""
-    host = headers.get(b"host", b"").decode("latin-1")
-    if address_of(f"//{host}").hostname not in LOOPBACK:
+    host = headers.get(b"host", b"")
+    if len(host) > LONGEST_HOST or not is_this_machine(host):
+        name = host.decode("latin-1")
         raise NotAllowed(
-            f"host {host!r}: without tokens, only localhost is answered; make one: worthwhile token create"
+            f"host {name!r}: without tokens, only localhost is answered; make one: worthwhile token create"
         )
+
+
+@lru_cache
+def is_this_machine(host: bytes) -> bool:
+    return address_of(f"//{host.decode('latin-1')}").hostname in LOOPBACK
 
 
 def check_origin(headers: Headers) -> None:

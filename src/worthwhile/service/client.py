@@ -72,6 +72,7 @@ class Client:
         *,
         policy: str | Policy | None = None,
         overhead: float | None = None,
+        failed_reward: float | None = None,
         lease: float | None = None,
         seed: int | None = None,
         timeout: float = TIMEOUT,
@@ -89,7 +90,7 @@ class Client:
             self.http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
         except (httpx.InvalidURL, ValueError) as error:
             raise BadParameter(f"url {url!r}: {error}; write http://host:port") from None
-        settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed}
+        settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed, "failed_reward": failed_reward}
         if any(value is not None for value in settings.values()):
             try:
                 self._send("PUT", "", settings)
@@ -140,8 +141,12 @@ class Client:
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
         body = new_task(kind, options, key, self.lease if lease is None else lease)
-        task = self._ask(Decided, "POST", "/tasks", body)
-        return Task(self, task.task, task.kind, task.option, task.state)
+        return self._task(self._ask(Decided, "POST", "/tasks", body))
+
+    def _task(self, decided: Decided) -> Task:
+        task = Task(self, decided.task, decided.kind, decided.option, decided.state)
+        task.attempt = decided.attempt
+        return task
 
     def decide_many(self, tasks: Sequence[tuple[str, Sequence[Option]]]) -> list[Task]:
         """Choose for several (kind, options) in one request; all, or an error."""
@@ -182,10 +187,7 @@ class Client:
 
     def again(self, id: str | int, after: int | None = None) -> Task:
         """Another attempt at a task that has failed: the same task, with an option that has not failed on it."""
-        answer = self._ask(Decided, "POST", f"{task_path(id)}/again", {"after": after})
-        task = Task(self, answer.task, answer.kind, answer.option, answer.state)
-        task.attempt = answer.attempt
-        return task
+        return self._task(self._ask(Decided, "POST", f"{task_path(id)}/again", {"after": after, "lease": self.lease}))
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""
@@ -199,9 +201,17 @@ class Client:
         """Undo `retire`."""
         self._send("POST", "/restore", {"option": plain(option), "kind": kind})
 
-    def change(self, policy: str | Policy | None = None, overhead: float | None = None) -> None:
-        """Go on with another policy, which learns from the whole history first, or with another cost per task."""
-        self._send("PATCH", "", {"policy": policy_name(policy), "overhead": overhead})
+    def change(
+        self,
+        policy: str | Policy | None = None,
+        overhead: float | None = None,
+        failed_reward: float | str | None = None,
+    ) -> None:
+        """Go on with another policy, which learns from the whole history first, or with another cost per task.
+
+        From now on a failure is a result worth `failed_reward`; "none" undoes that.
+        """
+        self._send("PATCH", "", {"policy": policy_name(policy), "overhead": overhead, "failed_reward": failed_reward})
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at."""

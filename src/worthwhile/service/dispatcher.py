@@ -51,6 +51,7 @@ class InitialSettings(NamedTuple):
     policy: str | None = None
     overhead: float | None = None
     seed: int | None = None
+    failed_reward: float | None = None
 
 
 class Dispatcher:
@@ -72,14 +73,18 @@ class Dispatcher:
         done: asyncio.Future[None] = self.loop.create_future()
         self.queued += len(requests)
         self.jobs.put(Job(requests, done))
+        timer = self.loop.call_later(patience, give_up, done, patience)  # a third of what asyncio.timeout takes
         try:
-            async with asyncio.timeout(patience):
-                await done
-        except TimeoutError:
-            raise Overloaded(
-                f"no answer from the store within {patience:g} s; it may still be stored: "
-                "repeat it (a key or a report counts once)"
-            ) from None
+            await done
+        finally:
+            timer.cancel()
+
+    async def do(self, request: Request, patience: float) -> Any:
+        """One request; its answer, or its error raised."""
+        await self.ask([request], patience)
+        if request.error is not None:
+            raise request.error
+        return request.answer
 
     def work(self) -> None:
         """The thread: batch after batch, until a None comes."""
@@ -129,6 +134,13 @@ class Dispatcher:
             log.warning(
                 "scheduler %r: no last snapshot, which only the next start minds: %s", self.scheduler.name, error
             )
+
+
+def give_up(done: asyncio.Future[None], patience: float) -> None:
+    """Nobody waits any longer, though it may still be done."""
+    if not done.done():
+        words = f"no answer from the store within {patience:g} s; it may still be stored"
+        done.set_exception(Overloaded(f"{words}: repeat it (a key or a report counts once)"))
 
 
 class Dispatchers:
@@ -214,8 +226,8 @@ class Dispatchers:
                 return dispatcher
         dispatcher = self.open[name]
         if settings is not None:
-            agree, (policy, overhead, _) = dispatcher.scheduler._transactor.agree, settings
-            await self.do(dispatcher, Request(lambda batch: agree(batch, policy, overhead)))
+            agree, (policy, overhead, _, worth) = dispatcher.scheduler._transactor.agree, settings
+            await dispatcher.do(Request(lambda batch: agree(batch, policy, overhead, worth)), self.patience)
         return dispatcher
 
     async def start(self, name: str, settings: InitialSettings | None) -> Dispatcher:
@@ -239,22 +251,20 @@ class Dispatchers:
         except UnknownScheduler:
             raise unknown(name) from None
 
-    async def do(self, dispatcher: Dispatcher, request: Request) -> Any:
-        """One request; its answer, or its error raised."""
-        await dispatcher.ask([request], self.patience)
-        if request.error is not None:
-            raise request.error
-        return request.answer
-
     def names(self) -> list[str]:
         """All schedulers of the store."""
         if self.url == "memory://":
             return sorted(self.open)
-        return self.transact(lambda tx: tx.schedulers())
+        return self.look(lambda tx: tx.schedulers())
 
     def access(self) -> tuple[list[TokenRow], list[SessionRow]]:
         """Who may use the service."""
-        return self.transact(lambda tx: (tx.tokens(), tx.sessions()))
+        return self.look(lambda tx: (tx.tokens(), tx.sessions()))
+
+    def look(self, work: Callable[[Transaction], Answer]) -> Answer:
+        """Something short in the store that keeps no scheduler waiting, however often it is asked."""
+        with self.using_store:
+            return self.store.read(work)
 
     def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
         """Something short in the store, apart from any scheduler."""

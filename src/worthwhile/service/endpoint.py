@@ -34,6 +34,17 @@ ONCE = {
     b"sec-fetch-site", b"transfer-encoding",
 }  # fmt: skip
 JSON = b"application/json"
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+SECURITY_HEADERS = (
+    (b"content-security-policy", CONTENT_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)  # for browsers
 encode = msgspec.json.Encoder().encode
 Answer = TypeVar("Answer")
 
@@ -80,11 +91,12 @@ class Call(NamedTuple):
 
     async def dispatcher(self) -> Dispatcher:
         """That of the scheduler that the path names."""
-        return await self.service.dispatchers.find(self.path["scheduler"])
+        dispatchers, name = self.service.dispatchers, self.path["scheduler"]
+        return dispatchers.open.get(name) or await dispatchers.find_or_create(name)
 
     async def do(self, request: Request) -> Any:
         """Ask the scheduler that the path names."""
-        return await self.service.dispatchers.do(await self.dispatcher(), request)
+        return await (await self.dispatcher()).do(request, self.service.dispatchers.patience)
 
     def record(self, batch: Batch, action: str, details: dict[str, Any]) -> None:
         """In the audit log, in the transaction that makes the change."""
@@ -130,6 +142,7 @@ class EndpointApp:
 
     def __init__(self, service: Service, endpoint: Endpoint) -> None:
         self.service, self.endpoint, self.path = service, endpoint, endpoint.path
+        self.parameters = [segment[1:-1] for segment in endpoint.path.split("/") if segment.startswith("{")]
         self.changes = endpoint.method not in ("GET", "HEAD")
         self.decoder = msgspec.json.Decoder(endpoint.body) if endpoint.body else None
         self.largest = LARGEST_BODY if endpoint.scope != "none" else LARGEST_BODY_OF_STRANGERS
@@ -227,7 +240,8 @@ def as_reply(answer: Any) -> Reply:
 
 async def respond(send: Send, scope: Scope, reply: Reply) -> None:
     """Send an answer, piece by piece: a connection takes the next one when the one before is read."""
-    headers, content = [(b"content-type", reply.content_type), *reply.headers], reply.content
+    headers, content = [(b"content-type", reply.content_type), *reply.headers, *SECURITY_HEADERS], reply.content
+    scope["status"] = reply.status  # for the log
     if not isinstance(content, bytes):
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await stream(send, scope, content)
@@ -235,7 +249,10 @@ async def respond(send: Send, scope: Scope, reply: Reply) -> None:
     headers.append((b"content-length", str(len(content)).encode()))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     content = b"" if scope["method"] == "HEAD" else content
-    for start in range(0, len(content) or 1, PIECE):
+    if len(content) <= PIECE:
+        await send({"type": "http.response.body", "body": content})
+        return
+    for start in range(0, len(content), PIECE):
         more = start + PIECE < len(content)
         await send({"type": "http.response.body", "body": content[start : start + PIECE], "more_body": more})
 
@@ -253,10 +270,9 @@ async def stream(send: Send, scope: Scope, portions: AsyncIterator[bytes]) -> No
     await send({"type": "http.response.body", "body": b""})
 
 
-async def refuse(send: Send, scope: Scope, error: Error) -> None:
+async def refuse(send: Send, scope: Scope, error: Error, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
     """Send an error."""
-    status, problem = status_of(error), problem_of(error)
-    headers: list[tuple[bytes, bytes]] = []
+    status, problem, headers = status_of(error), problem_of(error), [*more]
     if status == 503:
         headers.append((b"retry-after", str(RETRY_AFTER).encode()))
         log.warning("%s %r: %s", scope["method"], scope["path"], error)

@@ -8,13 +8,25 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_HEADERS = 1 << 17  # bytes of a request that are not its body: address, headers, trailers
 MOST_FIELDS = 100  # headers; each takes more memory than its bytes
+TOO_MANY = f"more than {MOST_FIELDS} headers"
 TIMEOUT = 60.0  # seconds for a request to arrive
 WRITE_TIMEOUT = 60.0  # seconds for what waits in a connection to be read
+
+
+class Nowhere(list[tuple[bytes, bytes]]):
+    """Where trailers go: they come as headers do, and would pass for them in the list that the application reads."""
+
+    def append(self, field: tuple[bytes, bytes]) -> None:
+        pass
+
+
+NOWHERE = Nowhere()
 
 
 class LimitedConnection(HttpToolsProtocol):
     """One connection; requests come one after another."""
 
+    arriving = False  # a request of which there is more to come
     timer: asyncio.TimerHandle | None = None
     write_timer: asyncio.TimerHandle | None = None
 
@@ -29,28 +41,34 @@ class LimitedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self.outside_body += len(data)
-        self.start_timer()
+        """Most requests come in one piece: those need neither a timer nor a count."""
+        self.arriving, self.outside_body = True, self.outside_body + len(data)
         super().data_received(data)
-        if self.outside_body > MOST_HEADERS and not self.transport.is_closing():
+        if self.arriving:
+            self.start_timer()
+            if not self.transport.is_closing():
+                self.refuse_too_much()
+        elif self.timer is not None:
+            self.stop_timer()
+
+    def refuse_too_much(self) -> None:
+        """Of a request that goes on and on."""
+        if self.outside_body > MOST_HEADERS:
             self.send_400_response(f"more than {MOST_HEADERS} bytes beside the body")
+        elif len(self.headers or ()) > MOST_FIELDS:
+            self.send_400_response(TOO_MANY)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.in_trailer = False
+        self.arriving = True
         self.scope["is_gone"] = self.is_gone  # type: ignore[typeddict-unknown-key]
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Trailers come this way too, into the list that the application reads: there they would pass for headers."""
-        if not self.in_trailer and len(self.headers) <= MOST_FIELDS:
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
-        self.in_trailer = True
         if len(self.headers) > MOST_FIELDS:
-            raise ValueError(f"more than {MOST_FIELDS} headers")  # which the parser turns into a 400
+            raise ValueError(TOO_MANY)  # which the parser turns into a 400
         self.refuse_two_meanings()
         super().on_headers_complete()
+        self.headers = NOWHERE
 
     def refuse_two_meanings(self) -> None:
         """After an Upgrade the parser stops, and would take a body for the next request."""
@@ -65,8 +83,7 @@ class LimitedConnection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self.outside_body = 0
-        self.stop_timer()
+        self.arriving, self.outside_body = False, 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:

@@ -6,7 +6,9 @@ import bisect
 from collections import Counter
 from collections.abc import Sequence
 
+from worthwhile.live.history import as_option
 from worthwhile.live.summary import Summary
+from worthwhile.live.validation import Option, option_text
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 
@@ -50,17 +52,30 @@ class Metrics:
                 value = getattr(summary, attribute)
                 if value is not None:
                     lines.append(f'worthwhile_{name}{{scheduler="{escaped(summary.scheduler)}"}} {value!r}')
+        for name, type, attribute in OPTION_METRICS:
+            lines.append(f"# TYPE worthwhile_{name} {type}")
+            for summary in summaries:
+                lines += option_lines(name, attribute, summary)
         return "\n".join(lines) + "\n"
 
+
+OPTION_METRICS = (  # of options that have failed or were lost: others have nothing to say here
+    ("option_failures_total", "counter", "failed"),
+    ("option_lost_total", "counter", "lost"),
+    ("option_benched", "gauge", "benched"),
+)
+MOST_OPTIONS = 1000  # of a scheduler, those with the most failures first: every one is a time series
 
 SCHEDULER_METRICS = (
     ("decisions_total", "counter", "tasks"),
     ("reports_total", "counter", "reports"),
+    ("failures_total", "counter", "failed"),
     ("reward", "gauge", "reward"),
     ("cost", "gauge", "cost"),
     ("running", "gauge", "running"),
     ("expired", "gauge", "expired"),
     ("ratio", "gauge", "ratio"),
+    ("completed_ratio", "gauge", "completed_ratio"),
     ("price", "gauge", "price"),
     ("settled_kinds", "gauge", "settled_kinds"),
     ("bad_entries", "gauge", "bad_entries"),
@@ -75,6 +90,22 @@ def histogram_lines(route: str, histogram: Histogram) -> list[str]:
     lines.append(f'worthwhile_request_seconds_sum{{route="{route}"}} {histogram.seconds!r}')
     lines.append(f'worthwhile_request_seconds_count{{route="{route}"}} {total}')
     return lines
+
+
+def option_lines(name: str, attribute: str, summary: Summary) -> list[str]:
+    found = [(kind.kind, option) for kind in summary.kinds for option in kind.options if option.failed or option.lost]
+    found.sort(key=lambda each: each[1].failed + each[1].lost, reverse=True)
+    lines = []
+    for kind, option in found[:MOST_OPTIONS]:
+        labels = {"scheduler": summary.scheduler, "kind": kind, "option": label_of(option.option)}
+        text = ",".join(f'{label}="{escaped(value)}"' for label, value in labels.items())
+        lines.append(f"worthwhile_{name}{{{text}}} {int(getattr(option, attribute))}")
+    return lines
+
+
+def label_of(option: Option) -> str:
+    """Text as it is, unless it would pass for another option: 5 and "5" are two."""
+    return option if isinstance(option, str) and as_option(option) == option else option_text(option)
 
 
 def escaped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Around every request: the time it took, a line in the access log, and the headers that protect a browser."""
+"""Around every request: the time it took, and a line in the access log."""
 
 from __future__ import annotations
 
@@ -11,18 +11,6 @@ from typing import Any
 from worthwhile.service.metrics import Metrics
 
 log = logging.getLogger("worthwhile.access")
-
-CONTENT_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-)
-SECURITY_HEADERS = [
-    (b"content-security-policy", CONTENT_POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -40,21 +28,12 @@ class Middleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
-
-        async def send_protected(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], *SECURITY_HEADERS]
-            await send(message)
-
+        began = time.perf_counter()
         try:
-            await self.app(scope, receive, send_protected)
+            await self.app(scope, receive, send)
         finally:
-            seconds = time.perf_counter() - began
-            route = getattr(scope.get("endpoint"), "path", "other")
-            self.metrics.add(scope["method"], route, status, seconds)
+            seconds, status = time.perf_counter() - began, scope.get("status", 500)
+            self.metrics.add(scope["method"], scope.get("route", "other"), status, seconds)
             if log.isEnabledFor(logging.INFO):
                 log.info("%s", log_line(scope, status, seconds))
 

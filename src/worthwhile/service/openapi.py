@@ -17,7 +17,7 @@ REFUSALS = {
     "401": "no token, or one that is not known",
     "403": "a token without the scope, or another site's page",
     "404": "no such scheduler or task",
-    "409": "reported or cancelled before",
+    "409": "reported, failed or cancelled before",
     "413": "a body of more than 1 MB",
     "415": "another content type than application/json",
     "422": "a value that cannot be used",

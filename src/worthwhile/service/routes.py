@@ -13,16 +13,17 @@ from typing import Any
 import msgspec
 
 from worthwhile import __version__
-from worthwhile.errors import BadRequest, BadTask, Error, Overloaded, StoreError, UnknownTask
+from worthwhile.errors import BadFeedback, BadRequest, BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.group_commit import Request
 from worthwhile.live.history import TYPES, Line, Recorded, recorded, take_in
-from worthwhile.live.requests import Deciding, Reporting, cancelling, observing
+from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
 from worthwhile.live.summary import Summary
-from worthwhile.live.validation import check_text, not_negative, option_text
+from worthwhile.live.task import Task
+from worthwhile.live.validation import check_text, failed_reward_of, not_negative, option_text
 from worthwhile.policies.registry import check_importable
 from worthwhile.service import schemas
 from worthwhile.service.dispatcher import Dispatcher, InitialSettings
@@ -65,11 +66,12 @@ def check_policy(call: Call) -> None:
 async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
     check_policy(call)
     dispatchers, name = call.service.dispatchers, call.path["scheduler"]
-    settings = InitialSettings(call.body.policy, call.body.overhead, call.body.seed)
+    body = call.body
+    settings = InitialSettings(body.policy, body.overhead, body.seed, body.failed_reward)
     new = name not in dispatchers.open and name not in await dispatchers.all_names()
     await dispatchers.find_or_create(name, settings)
     if new:
-        details = msgspec.to_builtins(call.body)
+        details = msgspec.to_builtins(body)
         await call.do(Request(lambda batch: call.record(batch, "scheduler made", details)))
     return await read_scheduler(call)
 
@@ -79,8 +81,8 @@ async def read_scheduler(call: Call) -> schemas.SchedulerFacts:
         settings, header = batch.replica.settings, batch.header
         policy = policy_words(batch.replica.policies.texts[settings.policy])
         retired = [schemas.RetiredOption(msgspec.json.decode(option), kind) for kind, option in settings.retired]
-        name = call.path["scheduler"]
-        return schemas.SchedulerFacts(name, policy, settings.overhead, retired, header.tasks, header.reports)
+        told, counts = (settings.overhead, settings.failed_reward, retired), (header.tasks, header.reports)
+        return schemas.SchedulerFacts(call.path["scheduler"], policy, *told, *counts)
 
     answer: schemas.SchedulerFacts = await call.do(Request(facts))
     return answer
@@ -105,10 +107,11 @@ async def change_scheduler(call: Call) -> schemas.SchedulerFacts:
     check_policy(call)
     policy, overhead = call.body.policy, call.body.overhead
     extra = None if overhead is None else not_negative("overhead", overhead)
+    worth = failed_reward_of(call.body.failed_reward)
 
     def change(scheduler: Scheduler, batch: Batch) -> None:
         options = batch.replica.options.texts
-        batch.change(None if policy is None else scheduler._transactor.described(policy, options), extra)
+        batch.change(None if policy is None else scheduler._transactor.described(policy, options), extra, worth)
 
     return await changed(call, "settings changed", change)
 
@@ -134,10 +137,14 @@ async def announce(call: Call) -> schemas.SchedulerFacts:
 
 
 async def decide(call: Call) -> schemas.Decided:
-    scheduler, body = (await call.dispatcher()).scheduler, call.body
-    common_key = header_key(call)
-    task = await call.do(Deciding(scheduler, body.kind, body.options, body.key or common_key, body.lease))
-    return schemas.Decided(task.id, task.kind, task.option, task.state)
+    dispatcher, body, common_key = await call.dispatcher(), call.body, header_key(call)
+    deciding = Deciding(dispatcher.scheduler, body.kind, body.options, body.key or common_key, body.lease)
+    task = await dispatcher.do(deciding, call.service.dispatchers.patience)
+    return decided(task)
+
+
+def decided(task: Task) -> schemas.Decided:
+    return schemas.Decided(task.id, task.kind, task.option, task.state, task.attempt)
 
 
 async def decide_many(call: Call) -> schemas.DecidedMany:
@@ -153,7 +160,7 @@ async def decide_many(call: Call) -> schemas.DecidedMany:
         [
             schemas.DecidedOrNot(problem=problem_of(task))
             if isinstance(task, Error)
-            else schemas.DecidedOrNot(task.id, task.kind, task.option, task.state)
+            else schemas.DecidedOrNot(task.id, task.kind, task.option, task.state, task.attempt)
             for task in answers
         ]
     )
@@ -201,19 +208,34 @@ async def explain(call: Call) -> Explanation:
 async def report(call: Call) -> schemas.Taken:
     dispatcher = await call.dispatcher()
     try:
-        await call.do(Reporting(call.path["task"], call.body.reward, call.body.cost))
+        reporting = Reporting(call.path["task"], call.body.reward, call.body.cost)
+        await dispatcher.do(reporting, call.service.dispatchers.patience)
     except Error as error:
         dispatcher.refused += status_of(error) < 500
         raise
     return schemas.Taken(1)
 
 
+async def fail(call: Call) -> schemas.Taken:
+    dispatcher = await call.dispatcher()
+    try:
+        await call.do(failing(call.path["task"], call.body.cost, call.body.reason))
+    except Error as error:
+        dispatcher.refused += status_of(error) < 500
+        raise
+    return schemas.Taken(1)
+
+
+async def again(call: Call) -> schemas.Decided:
+    """The same task with another option."""
+    scheduler, body = (await call.dispatcher()).scheduler, call.body
+    return decided(await call.do(Retrying(scheduler, call.path["task"], body.after, body.lease)))
+
+
 async def report_many(call: Call) -> schemas.ReportedMany:
     """Every report is taken, or has its own problem."""
     dispatcher, reports = await call.dispatcher(), call.body.reports
-    answers = await ask_each(
-        call, dispatcher, reports, lambda _, report: Reporting(report.task, report.reward, report.cost)
-    )
+    answers = await ask_each(call, dispatcher, reports, lambda _, report: result_or_failure(report))
     refused = [
         schemas.RefusedReport(index, reports[index].task, problem_of(answer))
         for index, answer in enumerate(answers)
@@ -221,6 +243,14 @@ async def report_many(call: Call) -> schemas.ReportedMany:
     ]
     dispatcher.refused += len(refused)
     return schemas.ReportedMany(len(reports) - len(refused), refused)
+
+
+def result_or_failure(report: schemas.ReportOf) -> Request:
+    if not report.failed:
+        return Reporting(report.task, report.reward, report.cost)
+    if report.reward is not None:
+        raise BadFeedback(f"task {report.task}: what has failed has no reward; leave it out")
+    return failing(report.task, report.cost, report.reason)
 
 
 async def observe(call: Call) -> schemas.Taken:
@@ -346,6 +376,8 @@ ENDPOINTS = (
     Endpoint("GET", TASK, "read", read_task, "A task"),
     Endpoint("GET", TASK + "/explanation", "read", explain, "Why this option?"),
     Endpoint("POST", TASK + "/report", "report", report, "Report, also in two parts", schemas.Report),
+    Endpoint("POST", TASK + "/fail", "report", fail, "It has failed", schemas.Fail),
+    Endpoint("POST", TASK + "/again", "decide", again, "Another attempt, after it has failed", schemas.Again),
     Endpoint("POST", TASK + "/observations", "report", observe, "A side observation", schemas.Observe),
     Endpoint("POST", TASK + "/cancel", "report", cancel, "It will not report", schemas.Nothing),
     Endpoint("POST", ONE + "/reports", "report", report_many, "Report many", schemas.ReportMany),

@@ -15,7 +15,9 @@ MOST_ROWS = 1000  # of history
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=20, description="a task's id, as `decide` gave it")]
 Ids = Annotated[str, Meta(pattern=r"^[0-9]{1,15}(,[0-9]{1,15}){0,999}$", description="with commas between")]
+Reason = Annotated[str, Meta(description="its first 200 characters are kept")]
 Number = float
+Attempt = Annotated[int, Meta(ge=0, lt=MOST_OPTIONS, description="the attempt that has failed; the first is 0")]
 Count = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -28,11 +30,19 @@ class Change(Message):
 
     policy: Text | None = None
     overhead: Number | None = None
+    failed_reward: (
+        Annotated[Number, Meta(description="makes failures results worth so much")]
+        | Annotated[str, Meta(pattern="^none$", description="failures are failures again")]
+        | None
+    ) = None
 
 
-class Create(Change):
+class Create(Message):
     """A scheduler's settings when it is made; with one that exists, they have to agree with it."""
 
+    policy: Text | None = None
+    overhead: Number | None = None
+    failed_reward: Annotated[Number, Meta(description="makes failures results worth so much")] | None = None
     seed: Annotated[int, Meta(ge=0, lt=2**62)] | None = None
 
 
@@ -59,9 +69,25 @@ class Report(Message):
 
 
 class ReportOf(Report, kw_only=True):
-    """One of several reports."""
+    """One of several reports; of a task that has failed, without a reward."""
 
     task: Id
+    failed: bool = False
+    reason: Reason = ""
+
+
+class Fail(Message):
+    """A task has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
+
+    cost: Number | None = None
+    reason: Reason = ""
+
+
+class Again(Message):
+    """Another attempt at a task that has failed; the same attempt again, if `after` says which one it follows."""
+
+    after: Attempt | None = None
+    lease: Annotated[Number, Meta(description="seconds for which it counts as running")] | None = None
 
 
 class ReportMany(Message):
@@ -159,7 +185,7 @@ class Problem(Struct, omit_defaults=True, kw_only=True):
 
 
 class Decided(Struct, omit_defaults=True):
-    """A task and the option chosen for it; one whose key was used before may be reported, cancelled or expired."""
+    """A task and the option chosen for it; one whose key was used before may have ended."""
 
     task: str
     kind: str
@@ -175,6 +201,7 @@ class DecidedOrNot(Struct, omit_defaults=True):
     kind: str | UnsetType = UNSET
     option: Option | UnsetType = UNSET
     state: str | UnsetType = UNSET
+    attempt: int = 0
     problem: Problem | UnsetType = UNSET
 
 
@@ -218,6 +245,7 @@ class SchedulerFacts(Struct):
     scheduler: str
     policy: str
     overhead: float
+    failed_reward: float | None
     retired: list[RetiredOption]
     tasks: int
     reports: int

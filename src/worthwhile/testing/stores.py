@@ -87,6 +87,7 @@ def check_store(store: str | Callable[[], Store]) -> None:
     ):
         with suppress(OnPurpose):
             opened.transact(partial(check, opened))
+    other.read(partial(check_tokens, other))
     check_numbers(first, reopen)
     for opened in (other, first):
         opened.close()

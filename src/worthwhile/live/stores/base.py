@@ -302,5 +302,8 @@ class Store(Protocol):
         No context manager: Ctrl-C may come between what it has begun and the first line of the block.
         """
 
+    def read(self, work: Callable[[Transaction], Answer]) -> Answer:
+        """The same for what only reads: it neither waits for those who write nor keeps them waiting."""
+
     def close(self) -> None:
         """Give everything back; a closed store is not used again."""

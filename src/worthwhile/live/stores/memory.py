@@ -52,6 +52,9 @@ class MemoryStore(Forkable):
         self.kept_audit: list[AuditRow] = []
         self.undo: list[tuple[Any, ...]] = []  # functions and what they are to be called with
 
+    def read(self, work: Callable[[Transaction], Answer]) -> Answer:
+        return self.transact(work)
+
     def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
         with self.in_use:
             if self.gone:

@@ -82,6 +82,9 @@ class PostgresStore(SqlTransaction, Forkable):
             return None
         return version_in(self.query("select version from worthwhile"))
 
+    def read(self, work: Callable[[Transaction], Answer]) -> Answer:
+        return self.transact(work)
+
     def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
         with self.in_use, in_our_words(self.where):
             if self.closed:

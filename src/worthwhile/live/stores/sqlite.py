@@ -123,7 +123,10 @@ class SqliteStore(SqlTransaction, Forkable):
             raise StoreError(f"{self.path} is a database of something else (it has {min(tables)}); name another file")
         return None
 
-    def transact(self, work: Callable[[Transaction], Answer]) -> Answer:
+    def read(self, work: Callable[[Transaction], Answer]) -> Answer:
+        return self.transact(work, "begin")
+
+    def transact(self, work: Callable[[Transaction], Answer], begin: str = "begin immediate") -> Answer:
         with self.in_use, in_our_words(self.path):
             if self.unchanging is not None and self.unchanging != version_of(self.file):
                 self.hang_up()
@@ -132,7 +135,7 @@ class SqliteStore(SqlTransaction, Forkable):
             if self.open_connection.in_transaction:  # what Ctrl-C may have left
                 self.run("rollback")
             try:
-                self.run("begin" if self.read_only else "begin immediate")
+                self.run("begin" if self.read_only else begin)
                 if self.version != self.open_connection.data_version():  # somebody else has written
                     self.own.clear()
                 answer = work(self)

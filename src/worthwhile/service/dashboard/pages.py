@@ -168,7 +168,7 @@ def draw(
     """A scheduler's page, or its sections; it takes a while, so a thread does it."""
     summary = dispatcher.summary()
     kinds = [kind for kind in summary.kinds if view.kind in (None, kind.kind)]
-    kinds.sort(key=lambda kind: -kind.reports)
+    kinds.sort(key=lambda kind: -(kind.reports + kind.failed + kind.expired))
     points = dispatcher.scheduler._transactor.statistics.series(POINTS)
     return render(
         template,
