@@ -123,15 +123,19 @@ def run(options: argparse.Namespace, chosen: Sequence[Row], horizons: Sequence[i
                 found.append(kept.measure(row, everybody, options.policy, Key(row.name, tasks, runs, seed)))
                 save(options.out, found)
                 bar.add(1)
-    best = [best_settings(one) for one in found]
-    for tasks in horizons:
-        there = [(one, settings) for one, settings in best if one.tasks == tasks]
-        print_table([one for one, _ in there], options.policy)
-        summarise([one for one, _ in there], options.policy)
-        print_settings([settings for _, settings in there])
-        print_stuck([one for one, _ in there])
+            show([best_settings(one) for one in found if one.tasks == tasks], options.policy)
     print("\nlimits:")
-    return print_verdicts([*judge([one for one, _ in best], options.policy, REFERENCE)])
+    return print_verdicts([*judge([best_settings(one)[0] for one in found], options.policy, REFERENCE)])
+
+
+def show(best: Sequence[tuple[Measured, dict[str, str]]], ours: str) -> None:
+    """All that there is to say of one horizon."""
+    found = [one for one, _ in best]
+    print_table(found, ours)
+    summarise(found, ours)
+    print_settings([settings for _, settings in best])
+    print_stuck(found)
+    sys.stdout.flush()
 
 
 def main() -> int:

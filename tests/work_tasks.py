@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from waiting import wait_until
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, work
 
 OPTIONS = [1, 2, 4]
+JOULES = [0.0]  # burnt by this process
 COPIES: list[int] = []  # of this process, by `fork_and_return`
 UNTIL_TOLD = 30  # the first task of a stream that waits
 
@@ -125,6 +127,24 @@ def prefixes(kind: str, option: Any, payload: Any) -> Outcome:
     return Outcome(0.1 * option, 1.0 * option, {each: (0.1 * each, 1.0 * each) for each in OPTIONS if each < option})
 
 
+def give_up(kind: str, option: Any, payload: Any) -> Outcome:
+    return Outcome(cost=3.0, observed={1: (0.1, 1.0)}, failed=True, reason="out of luck")
+
+
+def good_or_bad(kind: str, option: Any, payload: list[str]) -> Outcome:
+    """Leaves a line in a file, and raises unless its option is good; `wait` waits before that for a file .go."""
+    file, name = payload
+    with open(file, "a", encoding="utf-8") as lines:
+        lines.write(f"{name} {option}\n")
+    if option == "wait":
+        wait_until(Path(f"{file}.go").exists, "leave to go on")
+    if option == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if option == "bad":
+        raise KeyError(name)
+    return Outcome(1.0, 2.0)
+
+
 def written_down(kind: str, option: Any, payload: Any) -> float:
     """Leaves a line in a file for every time it runs to its end; after the first ones, when there is a file .go."""
     file, name = payload
@@ -140,6 +160,34 @@ def meet(folder: str, others: int) -> int:
     (Path(folder) / str(os.getpid())).touch()
     wait_until(lambda: len(os.listdir(folder)) >= others, "the others")
     return os.getpid()
+
+
+def warm(folder: str) -> None:
+    """Burns a thousand joules, and leaves a file named by its process."""
+    (Path(folder) / f"{os.getpid()} {secrets.token_hex(4)}").touch()
+    JOULES[0] += 1000.0
+
+
+def burn(kind: str, option: Any, payload: Any) -> Outcome:
+    """Seven joules, in a process that has warmed up; which one, is its reward."""
+    assert joules() >= 1000.0
+    if payload == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if payload == "meet":
+        meet(kind, 2)
+    JOULES[0] += 7.0
+    return Outcome(float(os.getpid()))
+
+
+def joules() -> float:
+    return JOULES[0]
+
+
+def stay_cold(how: str) -> None:
+    """A warm-up that fails."""
+    if how == "die":
+        os._exit(3)
+    raise KeyError(how)
 
 
 def wait_for(file: str) -> str:

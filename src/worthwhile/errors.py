@@ -22,6 +22,7 @@ Error
 │   └── Overloaded        a service with more to do than it can keep up with
 ├── WorkerLost            the process that ran a task has ended before the task did
 ├── TimedOut              a task that took longer than it may
+├── WarmUpFailed          what was to run before the first task of a process could not
 ├── UnknownPolicy         no policy of that name, or nothing at that import path
 ├── CannotCompile         a policy or world that numba cannot turn into machine code
 ├── MissingExtra          an optional dependency that this feature needs
@@ -132,6 +133,10 @@ class TimedOut(Error, TimeoutError):
     def __init__(self, message: str, seconds: float = 0.0) -> None:
         super().__init__(message)
         self.seconds = seconds
+
+
+class WarmUpFailed(Error):
+    """What was to run once in every process, before its first task, could not."""
 
 
 class UnknownPolicy(Error):

@@ -28,8 +28,19 @@ def wait(kind, option, payload):
         time.sleep(0.01)
     return 2.0
 
+def sometimes(kind, option, payload):
+    if option != "good":
+        raise KeyError(option)
+    return 2.0
+
 def joules():
     return 7.0 * time.perf_counter()
+
+def prepare():
+    open(f"warm {os.getpid()}", "x").close()
+
+def cold():
+    raise OSError("no network")
 """
 
 
@@ -59,7 +70,7 @@ def test_the_lines_of_a_file_are_done_once_and_the_file_may_grow(
     assert document(capsys, "--tasks", "tasks.jsonl")["reported"] == 3
     tasks.write_text(lines(4) + lines(1, payload="no reward", key="own"))
     answer = document(capsys, "--tasks", "tasks.jsonl", "--failed-reward", "-1", "--meter", "jobs_of_a_test:joules")
-    assert (answer["reported"], answer["failed"], answer["skipped"], answer["reward"]) == (2, 1, 3, 1.0)
+    assert (answer["reported"], answer["failed"], answer["skipped"], answer["reward"]) == (1, 1, 3, 1.0)
     assert answer["cost"] >= 2 * 7 * 0.01
     with Scheduler("tasks.db") as scheduler:
         assert {line.key for line in scheduler.latest(9)} == {*(f"tasks.jsonl:{line}" for line in range(1, 5)), "own"}
@@ -82,6 +93,20 @@ def test_what_cannot_be_run_is_refused_in_one_line(folder: Path, capsys: pytest.
         assert (said.out, len(said.err.splitlines())) == ("", 1)
     with Scheduler("x.db") as scheduler:
         assert scheduler.summary().reports == 1  # the good line before the bad one
+
+
+def test_processes_warm_up_first_or_nothing_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "tasks.jsonl").write_text(lines(3))
+    words = ["--tasks", "tasks.jsonl", "--warm-up"]
+    command = ["work", "jobs_of_a_test:sleep", "--store", "tasks.db", "--slots", "1", *words]
+    assert main([*command, "jobs_of_a_test:cold"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, len(said.err.splitlines())) == ("", 1)
+    assert "warm_up = cold: OSError: no network; no task runs without it" in said.err
+    assert main([*command, "cold"]) == 2
+    assert "'cold' is no import path" in capsys.readouterr().err
+    assert document(capsys, *words, "jobs_of_a_test:prepare")["reported"] == 3
+    assert len(list(folder.glob("warm *"))) == 1
 
 
 def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(folder: Path) -> None:
@@ -114,7 +139,23 @@ def test_why_tasks_failed_is_said_once_and_it_matters_if_all_did(
     said = capsys.readouterr()
     assert said.err.count("reward = 'text'; it must be a number") == 1
     assert "task 4 (y, 0.01) failed" in said.err
-    assert "4 tasks done, 4 of them failed" in said.out
+    reason = "BadFeedback: reward = 'text'; it must be a number"
+    assert "4 tasks done, 4 of them failed, 0 were done before" in said.out
+    assert said.out.splitlines()[-1] == f"most frequent failure: 3 × {reason}"
+
+
+def test_what_fails_is_tried_again_when_asked_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "tasks.jsonl").write_text(lines(4, options=["bad", "good"]))
+    with Scheduler("again.db", policy="fixed-option") as scheduler:
+        scheduler.announce(options=["bad", "good"])
+    words = ["work", "jobs_of_a_test:sometimes", "--store", "again.db", "--slots", "1", "--tasks", "tasks.jsonl"]
+    assert main([*words, "--attempts", "2"]) == 0
+    said = capsys.readouterr()
+    assert said.err == "task 1 (x) failed and was tried again: KeyError: 'bad'\n"
+    assert "4 tasks done, 0 of them failed, 0 were done before, 4 attempts followed a failed one" in said.out
+    assert said.out.splitlines()[-1] == "most frequent failure: 4 × KeyError: 'bad'"
+    assert main([*words, "--attempts", "0"]) == 2
+    assert "attempts = 0; it must be a whole number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 from worthwhile import Scheduler
 from worthwhile.demo.view import View, bar
-from worthwhile.execution.worker import Finished
+from worthwhile.execution.results import Finished
 
 KINDS = ["digits", "a kind with a long name", "iris"]
 TAKEN = [2, 2, 2, 16, 1]  # by every kind, again and again
@@ -92,8 +92,12 @@ def drawn(columns: int, rows: int = 30) -> list[str]:
         for number in range(TASKS + 1):
             if number:
                 task = scheduler.decide(KINDS[number % len(KINDS)], [TAKEN[(number - 1) // 3 % 5]])
-                task.report(0.5, 2.0)
-                view(Finished(task, 0.5, 2.0, "it broke" if number == 7 else None))
+                if number == 7:
+                    task.fail(2.0, "it broke")
+                    view(Finished(task, None, 2.0, "it broke"))
+                else:
+                    task.report(0.5, 2.0)
+                    view(Finished(task, 0.5, 2.0))
             else:
                 view.draw()
             screen.feed(arrived(ours))
@@ -103,7 +107,7 @@ def drawn(columns: int, rows: int = 30) -> list[str]:
 def test_eighty_columns_show_everything_once_with_bars() -> None:
     lines = drawn(80)
     assert re.fullmatch(r"█{30}  60 of 60 tasks   [\d.]+/s   0 s left", lines[0])
-    assert lines[1] == "reward/cost 0.25000   price θ 0.25000   1 failed"
+    assert re.fullmatch(r"reward/cost 0.24583   price θ [\d.]+   1 failed: it broke", lines[1])
     assert lines[3].split() == ["option", "1", "2", "16"]
     assert [line[:14].strip() for line in lines[4:7]] == ["a kind with a", "iris", "digits"]
     assert lines[7:] == [""]

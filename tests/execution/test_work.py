@@ -21,8 +21,10 @@ from waiting import NET, has_taken_signals, later_once, wait_until
 from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, measure, work
 from worthwhile.errors import AlreadyReported, BadFeedback, BadParameter, BadTask, TimedOut, WorkerLost
 from worthwhile.execution import executors, running
-from worthwhile.execution.worker import Finished
-from worthwhile.live.requests import outcome
+from worthwhile.execution.claims import Claims
+from worthwhile.execution.endings import Ending, Limits
+from worthwhile.execution.results import Finished
+from worthwhile.live.group_commit import Request
 
 OPTIONS = work_tasks.OPTIONS
 
@@ -93,20 +95,19 @@ def test_a_task_that_raises_hangs_or_dies_fails_alone(sqlite: str) -> None:
     stream = [Arrival("x", OPTIONS, payload, f"{number} {payload}") for number, payload in enumerate(payloads)]
     seen: dict[str, Finished] = {}
     with Scheduler(sqlite) as scheduler, LocalExecutor(2) as executor:
-        settings: dict[str, Any] = {
-            "failed_reward": -1.0,
-            "after": lambda finished: seen.update({finished.task.id: finished}),
-        }
+        settings: dict[str, Any] = {"after": lambda finished: seen.update({finished.task.id: finished})}
         for tasks, limit, failed in ((stream[:-3], NET, 4), (stream[-3:-1], 0.5, 2), (stream[-1:], NET, 0)):
             done = work(scheduler, tasks, work_tasks.misbehave, executor=executor, timeout=limit, **settings)
-            assert (done.reported, done.failed) == (len(tasks), failed)
-        keys = {line.task: line.key for line in scheduler.latest(100)}
+            assert (done.reported, done.failed, sum(done.reasons.values())) == (len(tasks) - failed, failed, failed)
+        lines = {line.task: line for line in scheduler.latest(100)}
         assert scheduler.summary().running == 0
     for task, finished in seen.items():
-        payload = str(keys[task]).split()[1]
+        payload = str(lines[task].key).split()[1]
+        assert lines[task].state == ("reported" if payload == "fine" else "failed")
+        assert (lines[task].reward, lines[task].cost) == (finished.reward, finished.cost)
         assert finished.cost > 0.0
         assert (finished.failure or "").startswith(kinds.get(payload, ""))
-        assert finished.reward == (1.0 if payload == "fine" else -1.0)
+        assert finished.reward == (1.0 if payload == "fine" else None)
         assert (finished.failure is None) == (payload == "fine")
         assert payload != "hang" or finished.cost >= 0.5
 
@@ -177,11 +178,11 @@ def test_an_executor_that_cannot_stop_a_task_gives_it_up_and_drops_what_comes_la
     with ThreadPoolExecutor(2) as executor, Scheduler() as scheduler:
         stream = [Arrival("x", OPTIONS, number, f"job {number}") for number in range(6)]
         done = work(scheduler, stream, slow, executor=executor, timeout=1000.0, after=seen.append)
-        assert (done.reported, done.failed) == (6, 1)
         late.set()
+        assert (done.reported, done.failed) == (5, 1)
         executor.shutdown()
-        assert scheduler.summary().reports == 6
-        assert sorted(line.reward for line in scheduler.latest(6)) == [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+        assert (scheduler.summary().reports, scheduler.summary().failed) == (5, 1)
+        assert sorted(line.state for line in scheduler.latest(6)) == ["failed", *["reported"] * 5]
 
 
 @pytest.mark.parametrize("in_order", [True, False])
@@ -312,8 +313,52 @@ def test_someone_elses_report_counts_and_ours_is_dropped() -> None:
 def test_observing_what_was_not_on_offer_is_a_failure_of_that_task() -> None:
     with ThreadPoolExecutor(1) as executor, Scheduler() as scheduler:
         done = work(scheduler, arrivals(2), lambda *_: Outcome(1.0, 1.0, {99: (1.0, 1.0)}), executor=executor)
-        assert (done.reported, done.failed, done.reward) == (2, 2, 0.0)
+        assert (done.reported, done.failed, done.reward) == (0, 2, 0.0)
         assert all(option.observed == 0 for kind in scheduler.summary().kinds for option in kind.options)
+
+
+def test_a_task_may_say_itself_that_it_failed_and_what_it_saw_before(two: LocalExecutor) -> None:
+    seen: list[Finished] = []
+    with Scheduler() as scheduler:
+        scheduler.announce(options=OPTIONS)
+        scheduler.change(policy="fixed-option,option=4")
+        done = work(scheduler, arrivals(4), work_tasks.give_up, executor=two, after=seen.append)
+        assert (done.reported, done.failed, done.cost, done.reasons) == (0, 4, 12.0, {"out of luck": 4})
+        assert {(finished.reward, finished.cost, finished.failure) for finished in seen} == {(None, 3.0, "out of luck")}
+        assert {line.state for line in scheduler.latest(4)} == {"failed"}
+        for kind in scheduler.summary().kinds:
+            assert {option.option: option.observed for option in kind.options} == {1: 2, 4: 0}
+        assert scheduler.rebuild()
+
+
+def test_failures_may_be_results_worth_a_number() -> None:
+    def run(kind: str, option: Any, payload: Any) -> Outcome:
+        return Outcome(failed=True, cost=2.0)
+
+    for settings, more in (({"failed_reward": -1.0}, {}), ({}, {"failed_reward": -1.0})):
+        seen: list[Finished] = []
+        with Scheduler(**settings) as scheduler, ThreadPoolExecutor(1) as executor:
+            done = work(scheduler, arrivals(3), run, executor=executor, after=seen.append, **more)
+            assert (done.reported, done.failed, done.reward, done.cost) == (0, 3, -3.0, 6.0)
+            assert {line.state for line in scheduler.latest(3)} == {"failed"}
+            assert (scheduler.summary().reward, scheduler.summary().cost) == (-3.0, 6.0)
+        assert {finished.failure for finished in seen} == {"the task did not say why"}
+
+
+def test_a_failure_has_no_reward() -> None:
+    with ThreadPoolExecutor(1) as executor, Scheduler() as scheduler:
+        done = work(scheduler, arrivals(1), lambda *_: Outcome(1.0, failed=True), executor=executor)
+        assert list(done.reasons) == ["BadFeedback: reward = 1.0 of a task that failed; leave out the one or the other"]
+        done = work(scheduler, arrivals(2), lambda *_: Outcome(), executor=executor)
+        assert list(done.reasons) == ["BadFeedback: reward = None; it must be a number"]
+
+
+def test_a_failure_with_observations_that_cannot_be_stored_keeps_its_reason() -> None:
+    def run(kind: str, option: Any, payload: Any) -> Outcome:
+        return Outcome(cost=2.0, observed={99: (1.0, 1.0)}, failed=True, reason="mine")
+
+    with ThreadPoolExecutor(1) as executor, Scheduler() as scheduler:
+        assert work(scheduler, arrivals(2), run, executor=executor).reasons == {"mine": 2}
 
 
 def test_what_cannot_work_is_refused_at_once() -> None:
@@ -324,7 +369,7 @@ def test_what_cannot_work_is_refused_at_once() -> None:
             work(scheduler, arrivals(1), work_tasks.double, timeout=-1)
         with pytest.raises(BadParameter, match="in_flight = 0"):
             work(scheduler, arrivals(1), work_tasks.double, in_flight=0)
-        with pytest.raises(BadFeedback, match="reward = nan"):
+        with pytest.raises(BadFeedback, match="failed_reward = nan"):
             work(scheduler, arrivals(1), work_tasks.double, failed_reward=float("nan"), executor=executor)
 
 
@@ -355,8 +400,11 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         task = scheduler.decide("x", [1])
         task = scheduler.decide("x", [1, 2, 3], key="second")
         other = next(option for option in (1, 2, 3) if option != task.option)
-        bad = outcome(task.id, 1.0, 1.0, {other: (1.0, 1.0), 99: (1.0, 1.0)})
-        good = outcome(task.id, 1.0, 1.0, {other: (0.5, 1.0)})
+
+        def outcome(observed: dict[Any, tuple[float, float]]) -> Request:
+            return Ending(Claims(scheduler, 60.0, lambda: None), task, Outcome(1.0, 1.0, observed), Limits())
+
+        bad, good = outcome({other: (1.0, 1.0), 99: (1.0, 1.0)}), outcome({other: (0.5, 1.0)})
         scheduler._transactor.ask_all([bad])
         assert isinstance(bad.error, BadFeedback)
         assert scheduler.summary().reports == 0
@@ -364,7 +412,7 @@ def test_report_and_observations_are_stored_together_or_not_at_all(address: str)
         assert good.error is None
         scheduler._transactor.ask_all([good])  # again changes nothing
         assert good.error is None
-        third = outcome(task.id, 1.0, 1.0, {other: (0.7, 1.0)})
+        third = outcome({other: (0.7, 1.0)})
         scheduler._transactor.ask_all([third])
         assert isinstance(third.error, AlreadyReported)
         assert sum(option.observed for kind in scheduler.summary().kinds for option in kind.options) == 1

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from worthwhile import state as states
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.policies.base import Policy, known
 from worthwhile.policies.registry import LIST, make
+from worthwhile.simulation.environments.base import Environment
 from worthwhile.simulation.loop import Block, play
 from worthwhile.simulation.runs import Player, stages_of
 
@@ -38,10 +40,26 @@ def tasks() -> tuple[Block, int]:
     return block, int(streams[2].generate_state(1)[0])
 
 
-def live(scheduler: Scheduler, late: int = 0) -> tuple[float, float, list[str]]:
+class Failing(NamedTuple):
+    """A world in which one option always fails, and the others do now and then."""
+
+    world: Any
+
+    def draw(self, generator: np.random.Generator, count: int) -> Any:
+        return self.world.draw(generator, count)
+
+    def feedback(self, kind: int, option: int, latent: Any) -> tuple[float, float]:
+        reward, cost = self.world.feedback(kind, option, latent)
+        return (math.nan if option == 0 or int(1e6 * cost) % 4 == 0 else reward), cost
+
+
+WORLD = synthetic(PROBLEM).world
+
+
+def live(scheduler: Scheduler, late: int = 0, world: Any = WORLD) -> tuple[float, float, list[str]]:
     """The same tasks, one at a time, each reported `late` tasks later."""
     block, _ = tasks()
-    world, offered = synthetic(PROBLEM).world, PROBLEM.offered
+    offered = PROBLEM.offered
     scheduler.announce(PROBLEM.kinds, PROBLEM.options)
     totals, chosen, flying = [0.0, 0.0], [], deque[Any]()
     for kind, latent in zip(block.kinds.tolist(), block.latent, strict=True):
@@ -53,23 +71,23 @@ def live(scheduler: Scheduler, late: int = 0) -> tuple[float, float, list[str]]:
         flying.append((task, reward, cost))
         if len(flying) > late:
             task, reward, cost = flying.popleft()
-            task.report(reward, cost)
+            task.fail(cost) if math.isnan(reward) else task.report(reward, cost)
     return totals[0], totals[1], chosen
 
 
-def simulated(policy: Policy) -> Any:
+def simulated(policy: Policy, world: Any = WORLD) -> Any:
     """The state that the simulator's run ends with."""
     block, key = tasks()
-    [stage] = stages_of(synthetic(PROBLEM), TASKS)
+    [stage] = stages_of(Environment(PROBLEM, world), TASKS)
     player = Player(policy, len(PROBLEM.kinds), len(PROBLEM.options), 0)
     player.play(stage, play, block, 0, key, np.zeros(0, np.int64), np.zeros((0, 8)))
     return player.state
 
 
-def same_state(scheduler: Scheduler, policy: Policy) -> bool:
+def same_state(scheduler: Scheduler, policy: Policy, world: Any = WORLD) -> bool:
     """Whether the scheduler knows what the simulator's run knew, room to grow aside."""
     fold = scheduler._transactor.do(lambda batch: batch.replica.fold)
-    return states.same(fold.state.learned, states.grow(policy, simulated(policy), *fold.size))
+    return states.same(fold.state.learned, states.grow(policy, simulated(policy, world), *fold.size))
 
 
 @pytest.mark.parametrize("engine", ["python", "compiled"])
@@ -82,6 +100,17 @@ def test_a_live_run_is_the_simulators_run(name: str, engine: str) -> None:
         assert reward == result.measure("reward")[0, 0, -1]
         assert cost == result.measure("cost")[0, 0, -1]
         assert same_state(scheduler, policy)
+        assert scheduler.rebuild()
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+@pytest.mark.parametrize("name", ["ratio-imed", FORGETFUL, "plug-in-dol", "reward-ts"])
+def test_failures_are_those_of_the_simulator(name: str, engine: str) -> None:
+    policy, world = make(name, known(PROBLEM, TASKS)), Failing(WORLD)
+    with Scheduler(policy=policy, seed=SEED, engine=engine) as scheduler:
+        live(scheduler, world=world)
+        assert scheduler.summary().failed > TASKS / 20
+        assert same_state(scheduler, policy, world)
         assert scheduler.rebuild()
 
 

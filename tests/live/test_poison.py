@@ -15,7 +15,7 @@ from worthwhile import Scheduler
 from worthwhile.errors import Error, StoreError
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
-from worthwhile.live.requests import Deciding, Reporting, outcome
+from worthwhile.live.requests import Deciding, Reporting
 
 CALLS = int(os.environ.get("POISONED_CALLS", "400"))  # of each of eight threads; every tenth is poisoned
 THREADS = 8
@@ -71,7 +71,7 @@ POISON: list[Callable[[Scheduler], Any]] = [
     lambda scheduler: scheduler.report("1", 10**5000, 1.0),
     lambda scheduler: scheduler.report("1", Shown(), 1.0),  # type: ignore[arg-type]
     lambda scheduler: scheduler.observe("1", Deep(), 1.0, 1.0),  # type: ignore[arg-type]
-    lambda scheduler: scheduler._transactor.ask(outcome("1", 1.0, 1.0, Failing())),
+    lambda scheduler: scheduler._transactor.do(lambda batch: batch.report_all(1, 1.0, 1.0, Failing())),
     lambda scheduler: scheduler._transactor.do(lambda batch: 1 / 0),
     lambda scheduler: scheduler._transactor.do(lambda batch: scheduler.summary()),
 ]

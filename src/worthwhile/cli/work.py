@@ -22,7 +22,8 @@ from worthwhile.execution.arrivals import Arrival
 from worthwhile.execution.claims import LEASE
 from worthwhile.execution.clusters import SYSTEMS, executor_on
 from worthwhile.execution.metering import METERS
-from worthwhile.execution.worker import Finished, Worked, work
+from worthwhile.execution.results import Finished, Worked, most_frequent
+from worthwhile.execution.worker import work
 from worthwhile.formatting import digits, shown
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.summary import counted
@@ -70,10 +71,13 @@ def add_commands(commands: Any) -> None:
     add("--tasks", default="-", metavar="FILE", help="one JSON object per line (standard input)")
     add("--timeout", type=float, metavar="SECONDS", help="stop a task that runs longer; it counts as failed")
     add("--meter", default="wall", metavar="METER", help="what a task costs: wall, cpu or MODULE:FUNCTION (wall)")
-    add("--failed-reward", type=float, default=0.0, metavar="R", help="reward of a task that fails (0)")
+    add("--attempts", type=whole, default=1, metavar="N", help="try a task that fails with other options, N in all (1)")
+    add("--failed-reward", type=float, metavar="R", help="a task that fails is a result worth R (it is none)")
     add("--in-order", action="store_true", help="report tasks in the order in which they arrived")
     lease = f"take over a task if its process was not heard of for so long ({LEASE:g})"
     add("--lease", type=float, default=LEASE, metavar="SECONDS", help=lease)
+    warm_up = "called without arguments, once in every process before its first task; not measured"
+    add("--warm-up", metavar="MODULE:FUNCTION", help=warm_up)
     add_executor(command)
     command.set_defaults(run=run_work)
 
@@ -128,14 +132,16 @@ def run_work(arguments: argparse.Namespace) -> int:
             timeout=arguments.timeout,
             meter=meter,
             failed_reward=arguments.failed_reward,
+            attempts=arguments.attempts,
             in_order=arguments.in_order,
             after=ShowFailures(),
             lease=arguments.lease,
+            warm_up=None if arguments.warm_up is None else imported(arguments.warm_up),
         )
     show(asdict(done), done_text(done), arguments.json)
     if done.interrupted:
         return INTERRUPTED
-    return int(0 < done.reported == done.failed)  # 1 if all failed
+    return int(done.failed > 0 and not done.reported)
 
 
 class ShowFailures:
@@ -145,11 +151,17 @@ class ShowFailures:
         self.causes: set[str] = set()
 
     def __call__(self, finished: Finished) -> None:
-        cause = finished.failure
-        if cause is not None and cause not in self.causes and len(self.causes) < MOST_CAUSES:
+        task = finished.task
+        for cause in finished.earlier:
+            self.show(f"task {task.id} ({task.kind}) failed and was tried again", cause)
+        if finished.failure is not None:
+            self.show(f"task {task.id} ({task.kind}, {shown(task.option)}) failed", finished.failure)
+
+    def show(self, what: str, cause: str) -> None:
+        if cause not in self.causes and len(self.causes) < MOST_CAUSES:
             self.causes.add(cause)
-            task, last = finished.task, " (no more reasons are shown)" * (len(self.causes) == MOST_CAUSES)
-            sys.stderr.write(f"task {task.id} ({task.kind}, {shown(task.option)}) failed: {cause}{last}\n")
+            last = " (no more reasons are shown)" * (len(self.causes) == MOST_CAUSES)
+            sys.stderr.write(f"{what}: {cause}{last}\n")
 
 
 def imported(path: str) -> Callable[..., Any]:
@@ -206,12 +218,16 @@ def shortened(text: str) -> str:
 def done_text(done: Worked) -> str:
     """The answer to `worthwhile work`."""
     here, elsewhere = (" here", f", {done.elsewhere:,} done elsewhere") if done.elsewhere else ("", "")
-    counts = f"{counted(done.reported, 'task')} done{here}, {done.failed:,} of them failed{elsewhere}"
+    counts = f"{counted(done.done, 'task')} done{here}, {done.failed:,} of them failed{elsewhere}"
     counts += f", {done.skipped:,} were done before"
+    if done.tried_again:
+        counts += f", {done.tried_again:,} attempts followed a failed one"
     if done.dropped:
         counts += f", {done.dropped:,} were begun here and counted elsewhere"
     ratio = f", reward / cost of this run = {digits(done.reward / done.cost)}" if done.cost else ""
-    return counts + ratio + (" (interrupted: run it again to go on)" if done.interrupted else "")
+    interrupted = " (interrupted: run it again to go on)" if done.interrupted else ""
+    why = f"\nmost frequent failure: {most_frequent(done.reasons)}" if done.reasons else ""
+    return counts + ratio + interrupted + why
 
 
 def run_train(arguments: argparse.Namespace) -> int:
@@ -256,7 +272,7 @@ def train_all(tasks: Iterable[Arrival], run: Callable[..., Any], arguments: argp
         done = work(scheduler, tasks, run, executor=executor, after=view)
         view.draw()
         scheduler.export(folder / "outcomes.csv")
-    if not done.reported + done.skipped:  # interrupted before the first, or none was asked for
+    if not done.done + done.skipped:  # interrupted before the first, or none was asked for
         show(asdict(done), done_text(done), arguments.json)
         return INTERRUPTED if done.interrupted else 0
     comparison = compare(folder / "outcomes.csv")

@@ -6,7 +6,7 @@ import os
 import time
 from typing import TextIO
 
-from worthwhile.execution.worker import Finished
+from worthwhile.execution.results import Finished, Worked, most_frequent
 from worthwhile.formatting import number, shown
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.summary import KindSummary, Summary
@@ -23,13 +23,13 @@ class View:
 
     def __init__(self, scheduler: Scheduler, total: int, out: TextIO) -> None:
         self.scheduler, self.total, self.out = scheduler, total, out
-        self.drawn, self.failed, self.tasks = 0, 0, 0
+        self.drawn, self.tasks, self.done = 0, 0, Worked()
         self.began = self.last = time.monotonic()
         self.redraws = out.isatty() and os.environ.get("TERM") != "dumb"
         self.every = 0.5 if self.redraws else 5.0
 
     def __call__(self, finished: Finished) -> None:
-        self.failed += finished.failure is not None
+        self.done.count(finished)
         self.tasks += 1
         if self.tasks == 1:  # starting processes is no part of the pace
             self.began = time.monotonic()
@@ -53,22 +53,24 @@ class View:
     def lines(self, summary: Summary, columns: int) -> list[str]:
         words = "   ".join(self.progress(summary))
         room = min(BAR, columns - len(words) - 2)
-        done = f"{bar(summary.reports / max(self.total, 1), room, '░')}  " if room > 4 else ""
+        done = f"{bar((summary.reports + summary.failed) / max(self.total, 1), room, '░')}  " if room > 4 else ""
         return [done + words, "   ".join(self.worth(summary)), "", *shares(summary.kinds, columns)]
 
     def progress(self, summary: Summary) -> list[str]:
         """How far it is, how fast, and how long it will take."""
-        facts = [f"{summary.reports:,} of {self.total:,} tasks"]
+        ended = summary.reports + summary.failed
+        facts = [f"{ended:,} of {self.total:,} tasks"]
         if self.tasks > 1 and self.last > self.began:
             pace = (self.tasks - 1) / (self.last - self.began)
-            facts += [f"{pace:.1f}/s", f"{max(self.total - summary.reports, 0) / pace:.0f} s left"]
+            facts += [f"{pace:.1f}/s", f"{max(self.total - ended, 0) / pace:.0f} s left"]
         return facts
 
     def worth(self, summary: Summary) -> list[str]:
         """What was earned so far, and what a unit of cost is worth."""
-        if not summary.reports:
+        if not summary.reports + summary.failed:
             return ["starting …"]
-        failed = [f"{self.failed} failed"] if self.failed else []
+        why = f": {most_frequent(self.done.reasons)}" if self.done.reasons else ""
+        failed = [f"{summary.failed:,} failed{why}"] if summary.failed else []
         return [f"reward/cost {number(summary.ratio)}", f"price θ {number(summary.price)}", *failed]
 
 

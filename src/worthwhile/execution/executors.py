@@ -19,9 +19,10 @@ from contextlib import suppress
 from multiprocessing import current_process
 from typing import Any
 
-from worthwhile.errors import BadParameter, TimedOut, WorkerLost
+from worthwhile.errors import BadParameter, TimedOut, WarmUpFailed, WorkerLost
 from worthwhile.execution.calls import LABEL
 from worthwhile.execution.processes import SPAWN, start_worker
+from worthwhile.execution.warm_up import WarmUp, failed, warm
 
 LOOK_AGAIN = 1.0  # seconds: a dead process whose children keep its pipe open sends no end of file; noticed by then
 GRACE = 2.0  # seconds for a process to end by itself, and again for it to be killed
@@ -65,7 +66,10 @@ class LocalExecutor(Executor):
         self, timeout: float | None, call: Callable[..., Any], /, *arguments: Any, **named: Any
     ) -> Future[Any]:
         """The same, killed and `TimedOut` if it runs for longer than so many seconds."""
-        job = Job(timeout, call, arguments, named)
+        return self.submit_job(Job(timeout, call, arguments, named))
+
+    def submit_job(self, job: Job) -> Future[Any]:
+        """The same, in a process that has warmed up."""
         with self.lock:
             if self.closed:
                 raise RuntimeError("this executor is shut down; make a new one")
@@ -129,6 +133,8 @@ class LocalExecutor(Executor):
             process = self.replace(slot)
             if not process.ready() and not self.killed:
                 raise BrokenExecutor(f"a process {NO_START}")
+        if job.warm_up is not None and job.warm_up.mark != process.warm:
+            self.warm(slot, process, job.warm_up)
         try:
             good, answer = process.call(message, job.timeout)
         except (WorkerLost, TimedOut):
@@ -137,6 +143,18 @@ class LocalExecutor(Executor):
         if good:
             return answer
         raise answer
+
+    def warm(self, slot: int, process: Process, warm_up: WarmUp) -> None:
+        """Before a process runs its first task, and apart from it: neither its timeout nor its cost begins yet."""
+        try:
+            good, answer = process.call(pickle.dumps((warm, (warm_up,), {}), pickle.HIGHEST_PROTOCOL), None)
+        except WorkerLost as error:
+            doomed = process.doomed  # its task was stopped, or everything was: nothing is wrong with the warm-up
+            self.replace(slot)
+            raise error if doomed else failed(warm_up, str(error)) from None
+        if not good:
+            raise answer if isinstance(answer, WarmUpFailed) else failed(warm_up, f"{type(answer).__name__}: {answer}")
+        process.warm = warm_up.mark
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more; running calls end first, and those that wait too unless they are cancelled."""
@@ -183,8 +201,10 @@ class LocalExecutor(Executor):
 class Job:
     """A call and the future of its answer."""
 
-    def __init__(self, timeout: float | None, call: Any, arguments: Any, named: Any) -> None:
-        self.timeout, self.call, self.arguments, self.named = timeout, call, arguments, named
+    def __init__(
+        self, timeout: float | None, call: Any, arguments: Any, named: Any, warm_up: WarmUp | None = None
+    ) -> None:
+        self.timeout, self.call, self.arguments, self.named, self.warm_up = timeout, call, arguments, named, warm_up
         self.future: Future[Any] = Future()
 
 
@@ -197,6 +217,7 @@ class Process:
         theirs.close()  # while we hold it too, the pipe has no end of file when the process dies
         self.pid = 0  # once it has started
         self.calls = 0
+        self.warm = ""  # the mark of its last warm-up
         self.doomed = False
 
     def ready(self) -> bool:
@@ -233,8 +254,8 @@ class Process:
         except (EOFError, OSError):
             seconds = time.perf_counter() - began
             self.process.join(GRACE)
-            ended = f"process {self.pid} ended with code {self.process.exitcode} while it ran the task"
-            raise WorkerLost(f"{ended}; killed, crashed or out of memory?", seconds) from None
+            ended = f"its process ended with code {self.process.exitcode}; killed, crashed or out of memory?"
+            raise WorkerLost(ended, seconds) from None  # without its number: the same reason in the same words
         seconds = time.perf_counter() - began
         raise TimedOut(f"the task ran for more than {timeout:g} s and was stopped; allow more, or do less", seconds)
 

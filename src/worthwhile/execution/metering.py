@@ -5,23 +5,29 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from worthwhile.errors import BadFeedback, WarmUpFailed
+from worthwhile.execution.warm_up import WarmUp, warm
+from worthwhile.live.task import in_words
 from worthwhile.live.validation import Option, feedback
 
 LEAST_COST = 1e-9  # of a task that no meter saw
+NO_REASON = "the task did not say why"
 Meter = Callable[[], float]  # a number that grows: seconds, joules
 METERS: dict[str, Meter] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task may return instead of its reward: a cost of its own, and what it saw of other options."""
+    """What a task may return instead of its reward: a cost of its own, what it saw of other options, that it failed."""
 
-    reward: float
+    reward: float | None = None
     cost: float | None = None  # as the meter says
     observed: Mapping[Any, tuple[float, float]] = field(default_factory=dict)  # option: (reward, cost)
+    failed: bool = False  # then it has no reward
+    reason: str = ""  # why it failed
 
 
 class Failure(NamedTuple):
@@ -29,6 +35,7 @@ class Failure(NamedTuple):
 
     why: str
     cost: float
+    observed: Mapping[Any, tuple[float, float]] = {}
 
 
 class Measure:
@@ -79,14 +86,30 @@ def with_cost(returned: Any, cost: float) -> Outcome:
         option: (feedback("reward", reward), feedback("cost", spent))
         for option, (reward, spent) in given.observed.items()
     }
+    if given.failed:
+        if given.reward is not None:
+            raise BadFeedback(f"reward = {given.reward!r} of a task that failed; leave out the one or the other")
+        return replace(given, cost=feedback("cost", own), observed=observed, reason=str(given.reason))
     return Outcome(feedback("reward", given.reward), feedback("cost", own), observed)
 
 
-def attempt(run: Callable[..., Any], meter: Meter, task: tuple[str, Option, Any]) -> Outcome | Failure:
-    """Meter: called where the task runs, which alone can read its clock; raises nothing."""
+def attempt(
+    run: Callable[..., Any], meter: Meter, warm_up: WarmUp | None, task: tuple[str, Option, Any]
+) -> Outcome | Failure | WarmUpFailed:
+    """Meter: called where the task runs, which alone can read its clock.
+
+    It raises nothing: some clusters hide what is raised behind an error of their own, others try it again.
+    """
+    try:
+        if warm_up is not None:
+            warm(warm_up)
+    except WarmUpFailed as error:
+        return error
     spent = Measure(meter)
     try:
         returned = run(*task)
-        return with_cost(returned, spent.so_far())
+        outcome = with_cost(returned, spent.so_far())
+        assert outcome.cost is not None
+        return Failure(outcome.reason or NO_REASON, outcome.cost, outcome.observed) if outcome.failed else outcome
     except Exception as error:
-        return Failure(f"{type(error).__name__}: {error}", spent.so_far())
+        return Failure(in_words(error), spent.so_far())

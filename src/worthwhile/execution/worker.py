@@ -10,52 +10,28 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadFeedback, BadParameter
+from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadFeedback, BadParameter
 from worthwhile.execution.arrivals import Arrival, Stream
 from worthwhile.execution.claims import LEASE, Claims, is_gone
 from worthwhile.execution.elsewhere import Elsewhere, Wanted
+from worthwhile.execution.endings import Ending, Limits
 from worthwhile.execution.executors import LocalExecutor
-from worthwhile.execution.metering import Failure, Meter, Outcome
+from worthwhile.execution.metering import LEAST_COST, Failure, Meter, Outcome
+from worthwhile.execution.results import Finished, Worked
 from worthwhile.execution.running import AT_ONCE, RunningTask, RunningTasks
+from worthwhile.execution.warm_up import warm_up_of
 from worthwhile.live.claims import Claim
 from worthwhile.live.group_commit import Request
-from worthwhile.live.requests import outcome
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.task import Task
 from worthwhile.live.validation import feedback
 
 log = logging.getLogger(__name__)
 
+TOO_LATE = AlreadyReported, AlreadyFailed, AlreadyCancelled  # somebody else has said it
 PATIENCE = 0.05  # seconds until a stream that had nothing is asked again
-
-
-class Finished(NamedTuple):
-    """A task that has been reported; `failure` says why it failed, if it did."""
-
-    task: Task
-    reward: float
-    cost: float
-    failure: str | None
-
-
-@dataclass
-class Worked:
-    """What `work` did; `skipped` had reported before, others have done those `elsewhere` meanwhile.
-
-    `dropped` were begun here and do not count, as others have taken them over or have reported them first.
-    """
-
-    reported: int = 0
-    failed: int = 0
-    skipped: int = 0
-    elsewhere: int = 0
-    dropped: int = 0
-    reward: float = 0.0
-    cost: float = 0.0
-    interrupted: bool = False
 
 
 def work(
@@ -66,35 +42,39 @@ def work(
     executor: Executor | None = None,
     timeout: float | None = None,
     meter: Meter = time.perf_counter,
-    failed_reward: float = 0.0,
+    failed_reward: float | None = None,
     lost_cost: float | None = None,
     in_flight: int | None = None,
     in_order: bool = False,
     after: Callable[[Finished], None] | None = None,
     lease: float = LEASE,
+    warm_up: Callable[[], Any] | None = None,
+    attempts: int = 1,
 ) -> Worked:
     """Do tasks as they arrive, as many at once as the executor has room for; each is decided, run and reported.
 
     `run(kind, option, payload)` returns a reward or an `Outcome`. A task that raises, takes longer than `timeout` or
-    loses its process is reported with `failed_reward` and what it cost. Ctrl-C lets running tasks end; a second one
-    does not. A stream that yields None has nothing at the moment. What runs is claimed: another `work` on the same
-    stream leaves it alone, and takes it over if it has not heard of this one for `lease` seconds.
+    loses its process has failed, at what it cost; with `failed_reward`, that is a result worth so much. Ctrl-C lets
+    running tasks end; a second one does not. A stream that yields None has nothing at the moment. What runs is claimed:
+    another `work` on the same stream leaves it alone, and takes it over if it has not heard of this one for `lease`
+    seconds. `warm_up()` is called once in every process before its first task, and neither measured nor timed. A task
+    that fails is tried again with another option until so many `attempts` were made: one task, whose costs add up.
 
     >>> stream = [("sums", [10, 1000], None, f"job {number}") for number in range(3)]
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> work(Scheduler(), stream, lambda kind, option, payload: option / 1000, executor=ThreadPoolExecutor(1)).reported
     3
     """
-    reward = feedback("reward", failed_reward)
-    check(scheduler, in_flight, timeout=timeout, lost_cost=lost_cost, lease=lease)
-    stream = Stream(tasks)
+    worth = None if failed_reward is None else feedback("failed_reward", failed_reward)
+    check(scheduler, in_flight, attempts, timeout=timeout, lost_cost=lost_cost, lease=lease)
+    stream, warm = Stream(tasks), warm_up_of(warm_up)
     with LocalExecutor() if executor is None else nullcontext(executor) as chosen:
-        running = RunningTasks(chosen, run, meter, timeout, lost_cost, in_order, stream.end)
+        running = RunningTasks(chosen, run, meter, timeout, lost_cost, in_order, warm, stream.end)
         with Claims(scheduler, lease, running.wake) as claims:
-            return Worker(claims, stream, running, in_flight or room_of(chosen), reward, after).work()
+            return Worker(claims, stream, running, in_flight or room_of(chosen), Limits(attempts, worth), after).work()
 
 
-def check(scheduler: Any, in_flight: int | None, **limits: float | None) -> None:
+def check(scheduler: Any, in_flight: int | None, attempts: int, **limits: float | None) -> None:
     """Refuse what would fail with every task."""
     if not isinstance(scheduler, Scheduler):
         remedy = "give a Scheduler on the store itself; a Client cannot claim what it runs"
@@ -102,8 +82,9 @@ def check(scheduler: Any, in_flight: int | None, **limits: float | None) -> None
     for name, value in limits.items():
         if value is not None and not (isinstance(value, int | float) and 0.0 < value < math.inf):
             raise BadParameter(f"{name} = {value!r}; it must be a number above 0")
-    if in_flight is not None and (not isinstance(in_flight, int) or in_flight < 1):
-        raise BadParameter(f"in_flight = {in_flight!r}; it must be a whole number, at least 1")
+    for name, count in (("in_flight", in_flight), ("attempts", attempts)):
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+            raise BadParameter(f"{name} = {count!r}; it must be a whole number, at least 1")
 
 
 def room_of(executor: Executor) -> int:
@@ -123,11 +104,11 @@ class Worker:
         stream: Stream,
         running: RunningTasks,
         room: int,
-        failed_reward: float,
+        limits: Limits,
         after: Callable[[Finished], None] | None,
     ) -> None:
         self.claims, self.stream, self.running, self.room = claims, stream, running, room
-        self.failed_reward, self.after, self.done = failed_reward, after, Worked()
+        self.limits, self.after, self.done = limits, after, Worked()
         self.elsewhere = Elsewhere()
         self.began = math.inf  # by the store's clock
 
@@ -193,41 +174,34 @@ class Worker:
 
     def report_and_claim(self, ended: list[RunningTask], wanted: list[Wanted]) -> None:
         """In one transaction; reports come first, so that the decisions know them."""
-        results = [self.finished(running) for running in ended]
-        reports = [report_of(running, result) for running, result in zip(ended, results, strict=True)]
+        reports = [Ending(self.claims, running.task, running.result(), self.limits) for running in ended]
         claims = [self.claims.request(arrival, instead_of) for arrival, instead_of, _ in wanted]
         self.claims.scheduler._transactor.ask_all([*reports, *claims])
-        for running, result, request in zip(ended, results, reports, strict=True):
-            self.close(running, result, request)
+        for running, report in zip(ended, reports, strict=True):
+            self.close(running, report)
         for task, request in zip(wanted, claims, strict=True):
             self.start(task, request)
 
-    def finished(self, running: RunningTask) -> Finished:
-        outcome = running.outcome
-        if isinstance(outcome, Failure):
-            return Finished(running.task, self.failed_reward, outcome.cost, outcome.why)
-        assert outcome is not None
-        assert outcome.cost is not None
-        return Finished(running.task, outcome.reward, outcome.cost, None)
-
-    def close(self, running: RunningTask, result: Finished, request: Request) -> None:
+    def close(self, running: RunningTask, report: Ending) -> None:
         """A report that was stored, or one that cannot be."""
-        if isinstance(request.error, BadFeedback):  # an observation of something that was not on offer
-            running.outcome = Failure(f"BadFeedback: {request.error}", result.cost)  # reported in the next round
+        if isinstance(report.error, BadFeedback):  # an observation of something that was not on offer
+            running.outcome = refused(running.result(), report.error)  # reported in the next round
+            return
+        if report.error is None and report.answer.again is not None:
+            running.try_again(report.answer.again)
+            self.running.submit(running)
             return
         del self.running.tasks[running]
-        self.let_go(result.task, dropped=isinstance(request.error, AlreadyReported | AlreadyCancelled))
-        if isinstance(request.error, AlreadyReported | AlreadyCancelled):
-            log.warning("%s; what came of it here is dropped", request.error)
+        self.let_go(running.task, dropped=isinstance(report.error, TOO_LATE))
+        if isinstance(report.error, TOO_LATE):
+            log.warning("%s; what came of it here is dropped", report.error)
             return
-        if request.error is not None:
-            raise request.error
-        self.done.reported += 1
-        self.done.failed += result.failure is not None
-        self.done.reward += result.reward
-        self.done.cost += result.cost
+        if report.error is not None:
+            raise report.error
+        finished = running.finished(report.answer.reward)
+        self.done.count(finished)
         if self.after is not None:
-            self.after(result)
+            self.after(finished)
 
     def start(self, wanted: Wanted, request: Request) -> None:
         """Submit a claimed task; one that others hold is asked for again, unless it has reported."""
@@ -238,7 +212,7 @@ class Worker:
         claim: Claim = request.answer
         task, ours = claim.task, claim.holder == self.claims.holder
         self.began = min(self.began, claim.now)
-        if task.state in ("reported", "cancelled"):
+        if task.state in ("reported", "failed", "cancelled"):
             meanwhile = not ours and (wanted.seen_elsewhere or claim.decided >= self.began)
             self.done.elsewhere += meanwhile
             self.done.skipped += not meanwhile
@@ -247,15 +221,14 @@ class Worker:
             self.elsewhere.add(wanted.arrival, claim.holder if is_gone(claim.holder or "") else None)
         else:
             self.claims.tasks[task.id] = None
-            self.running.submit(task, wanted.arrival)
+            self.running.submit(RunningTask(task, wanted.arrival))
             self.elsewhere.changed()
 
 
-def report_of(running: RunningTask, result: Finished) -> Request:
-    """The request that stores a result, with what the task observed of other options."""
-    observed = running.outcome.observed if isinstance(running.outcome, Outcome) else {}
-    others = {option: values for option, values in observed.items() if option != result.task.option}
-    return outcome(result.task.id, result.reward, result.cost, others)
+def refused(outcome: Outcome | Failure, error: BadFeedback) -> Failure:
+    """What is left of an outcome whose observations cannot be stored."""
+    why = outcome.why if isinstance(outcome, Failure) else f"BadFeedback: {error}"
+    return Failure(why, outcome.cost or LEAST_COST)
 
 
 @contextmanager

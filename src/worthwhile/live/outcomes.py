@@ -68,8 +68,8 @@ class Outcomes(Rows):
         self.update(row)
         return row
 
-    def fail(self, number: int, cost: float | None, reason: str | None) -> TaskRow:
-        """It has failed; a part of a report that came before no longer counts."""
+    def fail(self, number: int, cost: float | None, reason: str | None, worth: float | None = None) -> TaskRow:
+        """It has failed; a part of a report that came before no longer counts. `worth`: in place of `failed_reward`."""
         row = self.task(number)
         if row.report is not None and row.outcome == RESULT:
             raise AlreadyReported(f"task {number} has reported already; it cannot fail any more")
@@ -81,7 +81,8 @@ class Outcomes(Rows):
             )
         if row.cancelled:
             raise AlreadyCancelled(f"task {number} was cancelled; it cannot fail any more")
-        cost, reward = self.usual_cost(row) if cost is None else cost, self.replica.settings.failed_reward
+        cost = self.usual_cost(row) if cost is None else cost
+        reward = self.replica.settings.failed_reward if worth is None else worth
         entry = self.log_outcome(row, reward, cost, FAILED, reason)
         row = row._replace(reward=reward, cost=cost, report=entry, outcome=FAILED)
         self.update(row)

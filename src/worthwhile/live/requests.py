@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import methodcaller
-from typing import Any, Protocol
+from typing import Protocol
 
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
@@ -71,12 +71,6 @@ class Reporting(Request):
 
     def action(self, batch: Batch) -> TaskRow:
         return batch.report(self.task, self.reward, self.cost)
-
-
-def outcome(id: str, reward: float, cost: float, observed: Mapping[Any, tuple[float, float]]) -> Request:
-    """Says it together with side observations: all of it, or nothing."""
-    number = task_number(id)
-    return Request(methodcaller("report_all", number, reward, cost, observed), number)
 
 
 def observing(id: str | int, option: Option, reward: float, cost: float) -> Request:

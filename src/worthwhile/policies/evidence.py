@@ -58,9 +58,11 @@ def evidence(arms: Moments, arm: tuple[int, int], behind: float, pooled: Pool) -
     pulls, reward, cost = all_pulls[arm], mean_reward[arm], mean_cost[arm]
     pooled_cost = relative_cost * cost * cost if positive_costs else pooled_cost
     prior, freedom = PRIOR_PULLS * weight, UNLIKE * (pulls - weight)  # n₀
-    if freedom > 0.0:
-        prior *= likeness(reward_squares[arm], freedom * pooled_reward)
-        prior *= likeness(cost_squares[arm], freedom * pooled_cost)
+    if freedom > 0.0:  # an option that is far noisier than its kind is judged by itself
+        expected, squares = freedom * pooled_reward, reward_squares[arm]
+        prior *= expected / squares if squares > expected else 1.0
+        expected, squares = freedom * pooled_cost, cost_squares[arm]
+        prior *= expected / squares if squares > expected else 1.0
     reward_variance = (reward_squares[arm] + prior * pooled_reward) / pulls  # (SS + n₀V)/n
     floor = RELATIVE_FLOOR * (reward * reward + behind * behind)
     reward_variance = reward_variance if reward_variance > floor else floor
@@ -76,11 +78,6 @@ def evidence(arms: Moments, arm: tuple[int, int], behind: float, pooled: Pool) -
         total = gaussian_evidence(behind, price, cost, reward_variance, cost_variance, covariance)
     per_pull: float = (pulls + prior) / pulls * total  # (n + n₀)/n
     return per_pull
-
-
-def likeness(squares: float, most: float) -> float:
-    """How far the kind's variance can stand for that of an option with these centred squares."""
-    return most / squares if squares > most else 1.0
 
 
 def gaussian_evidence(

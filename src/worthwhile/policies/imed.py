@@ -84,14 +84,16 @@ def refresh(state: State, kind: int) -> None:
 
 def record_result(state: State, kind: int, option: int, reward: float, cost: float) -> None:
     """One more completed task, which pays for the failures before it."""
-    if state.failures.reports[kind] > 0.0:
-        cost += record_success(state.failures, kind, option, state.weight[0])
-    if 0.0 < state.arms.pulls[kind, option] <= state.weight[0] and was_one_off(state, kind, option, cost):
-        state.arms.pulls[kind, option] = 0.0
-        state.arms.mean_reward[kind, option] = 0.0
-        state.arms.mean_cost[kind, option] = 0.0
-    record_moments(state.arms, kind, option, reward, cost, state.weight[0])
-    state.least_cost[0] = min(state.least_cost[0], cost)
+    arms, failures, _, least_cost, weights = state
+    weight = weights[0]
+    if failures.reports[kind] > 0.0:
+        cost += record_success(failures, kind, option, weight)
+    if 0.0 < arms.pulls[kind, option] <= weight and was_one_off(state, kind, option, cost):
+        arms.pulls[kind, option] = 0.0
+        arms.mean_reward[kind, option] = 0.0
+        arms.mean_cost[kind, option] = 0.0
+    record_moments(arms, kind, option, reward, cost, weight)
+    least_cost[0] = min(least_cost[0], cost)
 
 
 def was_one_off(state: State, kind: int, option: int, cost: float) -> bool:
@@ -111,9 +113,9 @@ def was_one_off(state: State, kind: int, option: int, cost: float) -> bool:
 
 def record_arrival(state: State, kind: int, half_life: float) -> None:
     """One more task of the kind; the price follows, and all that is known fades."""
-    other = arrive(state.plug_in, kind, state.weight[0])
-    if state.failures.reports[kind] > 0.0:
-        state.failures.reports[kind] += 1.0
+    other, reports = arrive(state.plug_in, kind, state.weight[0]), state.failures.reports
+    if reports[kind] > 0.0:
+        reports[kind] += 1.0
     refresh(state, kind)
     if other != kind:
         refresh(state, other)
@@ -142,6 +144,11 @@ def fade(state: State, half_life: float) -> None:
         scale_plug_in(state.plug_in, scale, LIGHTEST)
         scale_failures(state.failures, scale)
         state.weight[0] = 1.0
+
+
+def first_index(index: float, against: float, pulls: float, log_rivals: float) -> float:
+    """The index of an option that has reported once: one report is easily misleading."""
+    return min(index + min(against, SECOND_LOOK), math.log(pulls) + FIRST_IMPRESSION + FEW_RIVALS * log_rivals)
 
 
 class RatioImed(NamedTuple):
@@ -194,14 +201,12 @@ class RatioImed(NamedTuple):
                 index, behind = math.log(pulls), top - (mean_reward[arm] - price * cost)  # ln m, d
                 if behind > 0.0:
                     setback = behind / worth if worth > 0.0 else 0.0  # d/w: what a try costs, in tasks of the leader
-                    impression = index + FIRST_IMPRESSION + FEW_RIVALS * log_rivals
                     index += log_rivals + 0.5 * math.log(1.0 + setback * setback)
                     if index < best_index:  # evidence can only raise it
                         against = evidence(arms, arm, behind, pooled) * (pulls / self.caution)  # m·K
                         if mean_reward[arm] == 0.0 and reward_squares[arm] == 0.0:
                             against = min(against, NOTHING_YET * math.log(pulls + 1.0) + log_rivals)
-                        first = min(index + min(against, SECOND_LOOK), impression)
-                        index = first if reported <= 1.0 else index + against
+                        index = first_index(index, against, pulls, log_rivals) if reported <= 1.0 else index + against
                 if index < best_index:
                     best, best_index = option, index
         if best_index == math.inf:

@@ -16,7 +16,8 @@ from worthwhile.errors import BadParameter, Error
 from worthwhile.execution.arrivals import Arrival
 from worthwhile.execution.clusters import executor_on
 from worthwhile.execution.folder_lock import alone
-from worthwhile.execution.worker import Finished, work
+from worthwhile.execution.results import Finished
+from worthwhile.execution.worker import work
 from worthwhile.experiments import Experiment, Scale, figure_5, records
 from worthwhile.experiments.figure_5 import arrivals
 from worthwhile.experiments.images import folders, networks, report
