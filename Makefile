@@ -71,7 +71,7 @@ soak: $(VENV)/.installed-dev $(VENV)/.browser $(VENV)/.deploy  ## All tests with
 	  DAMAGES=10000 REPORTS_AT_THE_LIMIT=100000 POISONED_CALLS=12500 FAULT_POINTS=1000 \
 	  FUZZED_REQUESTS=1000000 STALLED_READERS=1000 $(TESTS)
 	$(MAKE) oldest audit
-	$(MAKE) bench BENCHMARKS='$(BENCHMARKS) "arena.py --full $(RECORDED)" tails.py "faults.py --kills 1000" "against_commit.py --limit 1.15"'
+	$(MAKE) bench BENCHMARKS='$(BENCHMARKS) "arena.py --full --against 23fda6b --keep results/rivals.npz $(RECORDED)" "arena.py --alone --tasks 100000 --runs 1000" tails.py "faults.py --kills 1000" "against_commit.py --limit 1.15"'
 
 clean:  ## Remove the environment, the caches and everything built
 	rm -rf $(VENV) build dist results .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

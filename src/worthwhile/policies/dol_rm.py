@@ -26,8 +26,8 @@ class State(NamedTuple):
 class DolRm(NamedTuple):
     """The paper's algorithm: optimistic reward − θ·optimistic cost, θ by Robbins-Monro steps.
 
-    Take it to reproduce the paper, or for its theorem: it must be told the horizon and the bounds. It is good where
-    noise is of about unit size, as in the paper; with much smaller rewards and costs it explores for very long.
+    Take it to reproduce the paper, or for its theorem: it must be told the horizon and the bounds. It is good where it
+    is told the standard deviation of rewards as `noise`; with noise much smaller than told it explores for very long.
     """
 
     horizon: int  # T
