@@ -99,7 +99,7 @@ def test_metrics_tell_which_options_fail(served: Served) -> None:
         served.post(f"{path}/fail", {"cost": 1}) if body is None else served.post(f"{path}/report", body)
     lines = dict(line.rsplit(" ", 1) for line in served.get("/metrics").text.splitlines() if "option_" in line)
     labels = r'{scheduler="default",kind="a \"b\"",option="\"5\""}'
-    assert int(lines[f"worthwhile_option_failures_total{labels}"]) >= 1
+    assert int(lines[f"worthwhile_option_failed_total{labels}"]) >= 1
     assert lines[f"worthwhile_option_lost_total{labels}"] == "0"
     assert lines[f"worthwhile_option_benched{labels}"] == "1"
     assert not [line for line in lines if 'option="5"' in line]  # it works

@@ -60,7 +60,7 @@ class Metrics:
 
 
 OPTION_METRICS = (  # of options that have failed or were lost: others have nothing to say here
-    ("option_failures_total", "counter", "failed"),
+    ("option_failed_total", "counter", "failed"),
     ("option_lost_total", "counter", "lost"),
     ("option_benched", "gauge", "benched"),
 )
@@ -69,7 +69,7 @@ MOST_OPTIONS = 1000  # of a scheduler, those with the most failures first: every
 SCHEDULER_METRICS = (
     ("decisions_total", "counter", "tasks"),
     ("reports_total", "counter", "reports"),
-    ("failures_total", "counter", "failed"),
+    ("failed_total", "counter", "failed"),
     ("reward", "gauge", "reward"),
     ("cost", "gauge", "cost"),
     ("running", "gauge", "running"),
