@@ -90,6 +90,13 @@ def one_more(moments: Sums, reward: float, cost: float, weight: float) -> Sums:
     return pulls, mean_reward, mean_cost, reward_squares, cost_squares, products
 
 
+def forget(arms: Moments, kind: int, option: int) -> None:
+    """As if the option had never been pulled."""
+    pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
+    arm = kind, option
+    pulls[arm] = mean_reward[arm] = mean_cost[arm] = reward_squares[arm] = cost_squares[arm] = products[arm] = 0.0
+
+
 def scale_moments(arms: Moments, scale: float, least: float) -> None:
     """Every pull weighs `scale` times as much, but an option that was ever pulled weighs at least `least`."""
     pulls, _, _, reward_squares, cost_squares, products = arms

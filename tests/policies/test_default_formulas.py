@@ -141,6 +141,11 @@ def test_old_pulls_count_for_their_share_of_a_new_one() -> None:
     assert index_of(0, 2, state, (0, 2)) == pytest.approx(expected, rel=1e-10)
 
 
+def limited(index: float, number: int, options: int) -> float:
+    """Two reports have a limit: √2 · 4.6, with four times the rivals."""
+    return min(index, math.log(number) + 4.6 * math.sqrt(number) + 4 * math.log(options - 1)) if number <= 2 else index
+
+
 VARYING: Reports = {
     0: [(1.0, 2.0), (1.5, 1.0), (0.5, 3.0), (1.5, 2.5)],
     1: [(3.0, 4.0)],
@@ -161,7 +166,8 @@ def gamma_index(option: int, leader: int, offer: Sequence[int], price: float) ->
     nu = (reward_squares + 10 * pooled_reward) / n / (price * cost) ** 2
     kappa = cost**2 * n / (cost_squares + 10 * pooled_relative_cost * cost**2)
     evidence = (n + 10) * least_gamma_evidence_on_a_grid(behind / (price * cost), nu, kappa)
-    return math.log(n) + math.log(len(offer) - 1) + 0.5 * math.log(1 + (behind / rows[leader][1]) ** 2) + evidence
+    price_of_a_try = 0.5 * math.log(1 + (behind / rows[leader][1]) ** 2)
+    return limited(math.log(n) + math.log(len(offer) - 1) + price_of_a_try + evidence, int(n), len(offer))
 
 
 @pytest.mark.parametrize("offer", [(0, 2), (0, 1, 2), (0, 1, 2, 3)])
@@ -192,7 +198,8 @@ def gaussian_index(option: int, leader: int, offer: Sequence[int], price: float,
         shift = np.array([behind - price * cost, -cost])
         squares = shift @ np.linalg.inv([[variance, covariance], [covariance, cost_variance]]) @ shift
     evidence = (n + 10) / 2 * math.log(1 + squares)
-    return math.log(n) + math.log(len(offer) - 1) + 0.5 * math.log(1 + (behind / rows[leader][1]) ** 2) + evidence
+    price_of_a_try = 0.5 * math.log(1 + (behind / rows[leader][1]) ** 2)
+    return limited(math.log(n) + math.log(len(offer) - 1) + price_of_a_try + evidence, int(n), len(offer))
 
 
 @pytest.mark.parametrize("offer", [(0, 2), (0, 1, 2), (0, 1, 2, 3)])
@@ -235,12 +242,13 @@ def test_one_pull_alone_never_counts_for_more_than_4_6_where_there_is_one_rival(
     assert index_of(0, 2, faded, (0, 2)) == pytest.approx(4.6, rel=1e-10)
 
 
-def test_two_pulls_that_are_alike_are_certain_where_nothing_has_noise() -> None:
+def test_two_pulls_count_for_root_two_times_as_much_and_three_are_certain_where_nothing_has_noise() -> None:
     pairs, worse = ONE_PULL
-    two = state_after({2: pairs, 0: [worse] * 2}, 1.0)
+    two, three = (state_after({2: pairs, 0: [worse] * number}, 1.0) for number in (2, 3))
+    assert index_of(0, 2, two, (0, 2)) == pytest.approx(math.log(2) + 4.6 * math.sqrt(2), rel=1e-10)
     least_variance = 1e-18 * (2.0**2 + 3.0**2)  # smaller ones are rounding
-    certain = math.log(2) + SETBACK + (2 + 10) / 2 * math.log(1 + 3.0**2 / least_variance)
-    assert index_of(0, 2, two, (0, 2)) == pytest.approx(certain, rel=1e-10)
+    certain = math.log(3) + SETBACK + (3 + 10) / 2 * math.log(1 + 3.0**2 / least_variance)
+    assert index_of(0, 2, three, (0, 2)) == pytest.approx(certain, rel=1e-10)
 
 
 def test_with_more_rivals_one_pull_counts_for_seven_and_the_price_or_for_4_6_and_four_times_the_rivals() -> None:
@@ -283,14 +291,32 @@ def test_a_first_cost_that_was_a_one_off_is_forgotten(first: float, second: floa
     state = state_after({2: [(1.0, 0.2)] * 9, 0: [(1.0, first), (1.0, second)]}, 1.0)
     assert state.arms.pulls[KIND, 0] == (1.0 if forgotten else 2.0)
     assert state.arms.mean_cost[KIND, 0] == pytest.approx(second if forgotten else 0.5 * (first + second))
+    assert state.one_offs[KIND] == forgotten
+
+
+def test_two_slow_calls_at_once_are_forgotten_too() -> None:
+    state = state_after({2: [(1.0, 0.2)] * 9, 0: [(1.0, 5.0), (0.9, 5.2), (1.0, 0.1)]}, 1.0)
+    assert [float(part[KIND, 0]) for part in state.arms] == [1.0, 1.0, 0.1, 0.0, 0.0, 0.0]
 
 
 def test_a_first_cost_within_the_kinds_noise_is_kept() -> None:
-    """Costs of 0.1 and 0.3 have a cv of ½·√2: a first cost must be √72·½·√2 = 6 times the second above it."""
+    """Costs of 0.1 and 0.3 have a variance of ½ of their mean's square: 6·√2·√½ = 6 times the second above it."""
     noisy = [(1.0, 0.1), (1.0, 0.3)]
     for first, pulls in ((0.69, 2.0), (0.71, 1.0)):
         state = state_after({2: noisy, 0: [(1.0, first), (1.0, 0.1)]}, 1.0)
         assert state.arms.pulls[KIND, 0] == pulls
+
+
+def test_where_nothing_is_known_of_the_noise_it_is_taken_for_half_of_the_mean() -> None:
+    for first, pulls in ((0.52, 2.0), (0.53, 1.0)):  # 6·√2·½ = 4.24 times the second above it
+        state = state_after({0: [(1.0, first), (1.0, 0.1)]}, 1.0)
+        assert state.arms.pulls[KIND, 0] == pulls
+
+
+def test_where_one_first_cost_was_a_one_off_the_others_are_tried_again() -> None:
+    state = state_after({2: [(1.0, 5.0), (1.0, 0.2), (1.0, 0.2)], 0: [(1.0, 7.0)]}, 1.0)
+    idle = np.zeros(4, np.uint32)
+    assert RatioImed().choose(state, KIND, indices(0, 2), idle, RNG).option == 0
 
 
 def test_a_mean_cost_of_0_is_no_stumbling_block() -> None:
@@ -304,7 +330,7 @@ def test_a_mean_cost_of_0_is_no_stumbling_block() -> None:
 
 def test_an_option_whose_price_tag_never_varies_and_cannot_catch_up_is_never_taken() -> None:
     """Gaussian, and reward and cost move together: R − θC has no variance at all."""
-    pairs: Reports = {2: [(4.0, 1.0), (5.0, 2.0)], 0: [(1.0, 1.0), (2.0, 2.0)]}
+    pairs: Reports = {2: [(4.0, 1.0), (5.0, 2.0)], 0: [(1.0, 1.0), (2.0, 2.0), (1.0, 1.0)]}
     state, pending = state_after(pairs, 1.0, least_cost=-1.0), np.zeros(4)
     for running in (1e3, 1e9, 1e300):
         pending[2] = running

@@ -48,15 +48,16 @@ def pool(arms: Moments, kind: int, options: Indices, price: float, weight: float
     return Pool(price, weight, positive_costs, reward / freedom, cost / freedom, product / freedom, relative_cost)
 
 
-def evidence(arms: Moments, arm: tuple[int, int], behind: float, pooled: Pool) -> float:
+def evidence(arms: Moments, arm: tuple[int, int], behind: float, pooled: Pool, failure_variance: float = 0.0) -> float:
     """K: the evidence per pull that an option is not the best, though it looks `behind` by d = z* − z.
 
-    The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts.
+    The option may have a higher reward, a lower cost, or some of both: the least unlikely way counts. An option that
+    fails now and then has costs that vary more than those of its kind, by `failure_variance`.
     """
     all_pulls, mean_reward, mean_cost, reward_squares, cost_squares, products = arms
     price, weight, positive_costs, pooled_reward, pooled_cost, pooled_product, relative_cost = pooled
     pulls, reward, cost = all_pulls[arm], mean_reward[arm], mean_cost[arm]
-    pooled_cost = relative_cost * cost * cost if positive_costs else pooled_cost
+    pooled_cost = (relative_cost * cost * cost if positive_costs else pooled_cost) + failure_variance
     prior, freedom = PRIOR_PULLS * weight, UNLIKE * (pulls - weight)  # n₀
     if freedom > 0.0:  # an option that is far noisier than its kind is judged by itself
         expected, squares = freedom * pooled_reward, reward_squares[arm]

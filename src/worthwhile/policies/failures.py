@@ -5,38 +5,65 @@ Nothing here is read or written for kinds in which nothing has ever failed.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from worthwhile.learning import Moments
 from worthwhile.rng import Rng, uniform
 from worthwhile.state import Floats, Indices
 
 UNLIKELY = 0.05  # a run of failures that had less than this chance is no chance
-FIRST_WAIT = 16.0  # reports of the kind until a benched option is tried again, and twice as many after each failure
+WAIT = 10.0  # reports of the kind until a benched option is tried again; after k such tries, k√k times as many
 
 
 class Failures(NamedTuple):
     """What has failed of every (kind, option)."""
 
-    failed: Floats  # how often, up to the last success; weighed as reports are
-    in_a_row: Floats  # since then
-    unpaid: Floats  # what these have cost: the next success pays for them
-    wait: Floats  # reports of the kind from one try of a benched option to the next; 0 if it is not benched
-    next_try: Floats  # the report of the kind after which it is tried again
+    failed: Floats  # how often; weighed as reports are. Those in a row are not counted yet
+    in_a_row: Floats  # since the last success or, of a benched option, since it was benched
+    paid: Floats  # what failures have cost that a success has paid for; weighed, too
+    unpaid: Floats  # what those since the last success have cost; weighed
+    next_try: Floats  # after which report of the kind a benched option is tried again; 0 if it is not benched
     reports: Floats  # (kinds,): of the kind since its first failure, which is the first of them; 0 without any
 
 
 def new_failures(kinds: int, options: int) -> Failures:
     """Nothing has failed yet."""
-    failed, in_a_row, unpaid, wait, next_try = np.zeros((5, kinds, options))
-    return Failures(failed, in_a_row, unpaid, wait, next_try, np.zeros(kinds))
+    failed, in_a_row, paid, unpaid, next_try = np.zeros((5, kinds, options))
+    return Failures(failed, in_a_row, paid, unpaid, next_try, np.zeros(kinds))
 
 
-def record_failure(failures: Failures, kind: int, option: int, cost: float) -> None:
-    """One more failure in a row."""
-    failures.in_a_row[kind, option] += 1.0
-    failures.unpaid[kind, option] += cost
+def record_failure(
+    failures: Failures, arms: Moments, kind: int, option: int, cost: float, weight: float, tasks: float
+) -> None:
+    """One more failure; an option that keeps failing is benched."""
+    arm, reliability = (kind, option), reliability_of_others(failures, arms, kind, option, weight)
+    failures.reports[kind] = max(failures.reports[kind], 1.0)
+    failures.unpaid[arm] += weight * cost
+    next_try = failures.next_try[arm]
+    if reliability > 0.0 and next_try > failures.reports[kind]:  # it was running already when it was benched
+        failures.failed[arm] += weight
+        return
+    failures.in_a_row[arm] += 1.0
+    if next_try > 0.0 or keeps_failing(failures, kind, option, arms.pulls[arm] / weight, weight, tasks):
+        if next_try == 0.0 or reliability == 0.0:
+            failures.failed[arm] += weight * (failures.in_a_row[arm] - 1.0)
+            failures.in_a_row[arm] = 1.0
+        tries, rarer = failures.in_a_row[arm], reliability * reliability if reliability > 0.0 else 1.0
+        failures.next_try[arm] = failures.reports[kind] + WAIT * rarer * tries * math.sqrt(tries)
+
+
+def reliability_of_others(failures: Failures, arms: Moments, kind: int, option: int, weight: float) -> float:
+    """How often the other options of the kind succeed, benched ones left out; 0 if none of them works."""
+    works, failed = 0.0, 0.0
+    for other in range(arms.pulls.shape[1]):
+        if other != option and arms.pulls[kind, other] > 0.0 and failures.next_try[kind, other] == 0.0:
+            works += arms.pulls[kind, other]
+            failed += failures.failed[kind, other]
+    share: float = (works + weight) / (works + failed + weight) if works > 0.0 else 0.0
+    return share
 
 
 def keeps_failing(failures: Failures, kind: int, option: int, works: float, weight: float, tasks: float) -> bool:
@@ -60,56 +87,69 @@ def power(base: float, exponent: int) -> float:
     return product
 
 
-def bench(failures: Failures, pulls: Floats, kind: int, option: int) -> None:
-    """Have it wait, twice as long as before unless nothing else of its kind works, either."""
-    elsewhere = False
-    for other in range(pulls.shape[1]):
-        if other != option and pulls[kind, other] > 0.0 and failures.wait[kind, other] == 0.0:
-            elsewhere = True
-    before = failures.wait[kind, option]
-    failures.wait[kind, option] = 2.0 * before if elsewhere and before > 0.0 else FIRST_WAIT
-    failures.next_try[kind, option] = failures.reports[kind] + failures.wait[kind, option]
-
-
 def record_success(failures: Failures, kind: int, option: int, weight: float) -> float:
     """It works: it is not benched any more. Returns what its failures since the last success have cost."""
     unpaid: float = failures.unpaid[kind, option]
-    failures.failed[kind, option] += weight * failures.in_a_row[kind, option]
+    failures.paid[kind, option] += unpaid
     failures.unpaid[kind, option] = 0.0
+    failures.failed[kind, option] += weight * failures.in_a_row[kind, option]
     forgive_failures(failures, kind, option)
-    return unpaid
+    return unpaid / weight
 
 
 def forgive_failures(failures: Failures, kind: int, option: int) -> None:
     """Those in a row are forgotten; what they have cost is not."""
     failures.in_a_row[kind, option] = 0.0
-    failures.wait[kind, option] = 0.0
     failures.next_try[kind, option] = 0.0
 
 
-def take_failure_back(failures: Failures, kind: int, option: int, cost: float) -> None:
-    """One of those in a row was none."""
-    failures.in_a_row[kind, option] -= 1.0
-    failures.unpaid[kind, option] = max(failures.unpaid[kind, option] - cost, 0.0)
-    if failures.in_a_row[kind, option] == 0.0:
-        forgive_failures(failures, kind, option)
+def take_failure_back(failures: Failures, arms: Moments, kind: int, option: int, cost: float, weight: float) -> None:
+    """What counted as a failure of this cost was none, whether a success has paid for it or not."""
+    arm, cost = (kind, option), weight * cost
+    if failures.unpaid[arm] >= cost or failures.paid[arm] == 0.0:
+        failures.unpaid[arm] = max(failures.unpaid[arm] - cost, 0.0)
+    else:
+        cost = min(cost, failures.paid[arm])  # more was never charged: what has faded may not be worth as much any more
+        failures.paid[arm] -= cost
+        arms.mean_cost[arm] -= cost / arms.pulls[arm]
+    if failures.in_a_row[arm] > 0.0:
+        failures.in_a_row[arm] -= 1.0
+    else:
+        failures.failed[arm] = max(failures.failed[arm] - weight, 0.0)
+    if failures.in_a_row[arm] == 0.0:
+        failures.next_try[arm] = 0.0
 
 
 def scale_failures(failures: Failures, scale: float) -> None:
-    """Every failure weighs `scale` times as much; those in a row are counted, not weighed."""
+    """Everything that is weighed weighs `scale` times as much."""
     for kind in range(failures.failed.shape[0]):
         for option in range(failures.failed.shape[1]):
             failures.failed[kind, option] *= scale
+            failures.paid[kind, option] *= scale
+            failures.unpaid[kind, option] *= scale
 
 
-def next_forced(failures: Failures, pulls: Floats, kind: int, options: Indices, pending: Indices) -> int:
-    """The position of the first option to be tried now that does not run: a new one, or a benched one that is due."""
+def failure_variance(failures: Failures, arms: Moments, arm: tuple[int, int], weight: float) -> float:
+    """How much the cost of failures varies from one completed task to the next: they come in geometric numbers."""
+    number = failures.failed[arm] + weight * failures.in_a_row[arm]
+    if number == 0.0:
+        return 0.0
+    total = failures.paid[arm] + failures.unpaid[arm]
+    mean = total / arms.pulls[arm]  # g = c_f·f/(1 − f)
+    return mean * (mean + total / number)  # type: ignore[no-any-return]  # g² + g·c_f
+
+
+def next_forced(failures: Failures, arms: Moments, kind: int, options: Indices, pending: Indices, enough: float) -> int:
+    """The position of the first option to be tried now that does not run: a new one, or a benched one that is due.
+
+    New is what has no more pulls than `enough`, which are 0 as a rule.
+    """
     position = -1
     for at, option in enumerate(options):
         if position < 0 and pending[option] == 0:
-            benched = failures.wait[kind, option] > 0.0
-            due = benched and failures.next_try[kind, option] <= failures.reports[kind]
-            if due or (pulls[kind, option] == 0.0 and not benched):
+            next_try = failures.next_try[kind, option]
+            due = next_try > 0.0 and next_try <= failures.reports[kind]
+            if due or (next_try == 0.0 and arms.pulls[kind, option] <= enough):
                 position = at
     return position
 

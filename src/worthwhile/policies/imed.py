@@ -13,14 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from worthwhile.decision import NOTHING, Decision, PlugIn, arrive, contribute, new_plug_in, scale_plug_in, settle
-from worthwhile.learning import Moments, new_moments, record_moments, scale_moments
+from worthwhile.learning import Moments, forget, new_moments, record_moments, scale_moments
 from worthwhile.policies.base import bad, positive
 from worthwhile.policies.evidence import evidence, pool
 from worthwhile.policies.failures import (
     Failures,
-    bench,
+    failure_variance,
     forgive_failures,
-    keeps_failing,
     least_busy,
     new_failures,
     next_forced,
@@ -33,10 +32,11 @@ from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
 SECOND_LOOK = 7.0  # one pull alone never counts for more evidence than this: e⁷ ≈ 1 100
-FIRST_IMPRESSION = 4.6  # nor, with what a try costs, for more than this where rivals are few: e⁴·⁶ ≈ 100
-FEW_RIVALS = 4.0  # rivals count so many times there
+FIRST_IMPRESSION = 4.6  # n ≤ 2 pulls, and what a try costs, count for at most √n times this: e⁴·⁶ ≈ 100,
+IMPRESSION_RIVALS = 4.0  # … with (A − 1) to this power
 NOTHING_YET = 1.9  # n rewards of 0 count for at most this · ln(n + 1), rivals counted twice
-ONE_OFF = 2.0, 72.0  # a first cost above the second by twice it, and by 6 standard deviations of a difference, squared
+ONE_OFF_RATIO, ONE_OFF_ERRORS = 2.0, 6.0  # a first cost is above the next by so many times it, and standard deviations
+UNKNOWN_NOISE = 0.5  # standard deviation of costs relative to their mean, where nothing is known of it
 LOG_2 = 0.6931471805599453
 HEAVIEST = 2.0**400  # weights are scaled down when one gets here
 LIGHTEST = 2.0**-400  # what has been seen once never weighs nothing, or it would count as new
@@ -52,23 +52,26 @@ class State(NamedTuple):
 
     arms: Moments
     failures: Failures
+    one_offs: Floats  # (kinds,): how many first costs have turned out to say nothing
     plug_in: PlugIn
     least_cost: Floats  # (1,)
     weight: Floats  # (1,) of a report now; always 1 if nothing fades
 
 
-def best_tried(state: State, price: float, kind: int, options: Iterable[int]) -> tuple[int, float, float, float]:
+def best_tried(
+    arms: Moments, failures: Failures, price: float, kind: int, options: Iterable[int]
+) -> tuple[int, float, float, float]:
     """How many of the options have reported and are not benched; R̄, C̄ and z* = R̄ − θC̄ of the best of them."""
-    pulls, mean_reward, mean_cost, _, _, _ = state.arms
-    failing = state.failures.reports[kind] > 0.0
+    pulls, mean_reward, mean_cost, _, _, _ = arms
+    failing = failures.reports[kind] > 0.0
     tried, best_reward, best_cost, best_score = 0, 0.0, 0.0, -math.inf
     for option in options:
         arm = kind, option
-        if pulls[arm] > 0.0 and not (failing and state.failures.wait[arm] > 0.0):
+        if pulls[arm] > 0.0 and not (failing and failures.next_try[arm] > 0.0):
             tried += 1
             reward, cost = mean_reward[arm], mean_cost[arm]
             if failing:
-                cost += state.failures.unpaid[arm] * state.weight[0] / pulls[arm]
+                cost += failures.unpaid[arm] / pulls[arm]
             score = reward - price * cost
             if score > best_score:
                 best_reward, best_cost, best_score = reward, cost, score
@@ -77,61 +80,57 @@ def best_tried(state: State, price: float, kind: int, options: Iterable[int]) ->
 
 def refresh(state: State, kind: int) -> None:
     """Let the kind contribute its best tried option under the current price."""
-    every = range(state.arms.pulls.shape[1])
-    _, reward, cost, _ = best_tried(state, state.plug_in.price[0], kind, every)
+    every, price = range(state.arms.pulls.shape[1]), state.plug_in.price[0]
+    _, reward, cost, _ = best_tried(state.arms, state.failures, price, kind, every)
     contribute(state.plug_in, kind, reward, cost)
 
 
 def record_result(state: State, kind: int, option: int, reward: float, cost: float) -> None:
     """One more completed task, which pays for the failures before it."""
-    arms, failures, _, least_cost, weights = state
-    weight = weights[0]
+    arms, failures, weight = state.arms, state.failures, state.weight[0]
     if failures.reports[kind] > 0.0:
         cost += record_success(failures, kind, option, weight)
-    if 0.0 < arms.pulls[kind, option] <= weight and was_one_off(state, kind, option, cost):
-        arms.pulls[kind, option] = 0.0
-        arms.mean_reward[kind, option] = 0.0
-        arms.mean_cost[kind, option] = 0.0
+    few = arms.pulls[kind, option] <= 2.0 * weight and failures.paid[kind, option] == 0.0
+    if few and was_one_off(arms, weight, kind, option, cost):
+        forget(arms, kind, option)
+        state.one_offs[kind] += 1.0
     record_moments(arms, kind, option, reward, cost, weight)
-    least_cost[0] = min(least_cost[0], cost)
+    state.least_cost[0] = min(state.least_cost[0], cost)
 
 
-def was_one_off(state: State, kind: int, option: int, cost: float) -> bool:
-    """Whether an option's first cost says nothing of it, now that the second is known: an import, a cold cache."""
-    pulls, _, mean_cost, _, cost_squares, _ = state.arms
+def was_one_off(arms: Moments, weight: float, kind: int, option: int, cost: float) -> bool:
+    """Whether an option's first cost says nothing of it, now that the next is known: an import, a cold cache."""
+    pulls, _, mean_cost, _, cost_squares, _ = arms
     over, squares, freedom = mean_cost[kind, option] - cost, 0.0, 0.0
-    if cost <= 0.0 or over <= ONE_OFF[0] * cost:
-        return False
+    if cost <= 0.0 or over <= ONE_OFF_RATIO * cost:
+        return False  # also if there is no first cost
     for other in range(pulls.shape[1]):
-        more, mean = pulls[kind, other] - state.weight[0], mean_cost[kind, other]
-        if more > 0.0 and mean > 0.0:
+        more, mean = pulls[kind, other] - weight, mean_cost[kind, other]
+        if more > 0.0 and mean > 0.0 and other != option:
             freedom += more
             squares += cost_squares[kind, other] / (mean * mean)
-    over /= cost
-    return freedom > 0.0 and over * over * freedom > ONE_OFF[1] * squares
+    variance = squares / freedom if freedom > 0.0 else UNKNOWN_NOISE * UNKNOWN_NOISE
+    over /= ONE_OFF_ERRORS * cost
+    return bool(over * over > 2.0 * variance)  # twice: of a difference
 
 
 def record_arrival(state: State, kind: int, half_life: float) -> None:
     """One more task of the kind; the price follows, and all that is known fades."""
-    other, reports = arrive(state.plug_in, kind, state.weight[0]), state.failures.reports
-    if reports[kind] > 0.0:
-        reports[kind] += 1.0
-    refresh(state, kind)
-    if other != kind:
-        refresh(state, other)
+    other = arrive(state.plug_in, kind, state.weight[0])
+    for turn in range(
+        1 if other == kind else 2
+    ):  # a loop, because machine code has the inside of a call for every call
+        refresh(state, other if turn else kind)
     settle(state.plug_in)
     if half_life > 0.0:
         fade(state, half_life)
 
 
 def note_failure(state: State, kind: int, option: int, cost: float) -> None:
-    """One more failure; an option that keeps failing is benched."""
-    failures, weight = state.failures, state.weight[0]
-    failures.reports[kind] = max(failures.reports[kind], 1.0)
-    record_failure(failures, kind, option, cost)
-    works, tasks = state.arms.pulls[kind, option] / weight, state.plug_in.arrivals[kind] / weight
-    if failures.wait[kind, option] > 0.0 or keeps_failing(failures, kind, option, works, weight, tasks):
-        bench(failures, state.arms.pulls, kind, option)
+    """One more failure, among as many tasks as its kind has had."""
+    weight = state.weight[0]
+    tasks = state.plug_in.arrivals[kind] / weight
+    record_failure(state.failures, state.arms, kind, option, cost, weight, tasks)
 
 
 def fade(state: State, half_life: float) -> None:
@@ -146,9 +145,10 @@ def fade(state: State, half_life: float) -> None:
         state.weight[0] = 1.0
 
 
-def first_index(index: float, against: float, pulls: float, log_rivals: float) -> float:
-    """The index of an option that has reported once: one report is easily misleading."""
-    return min(index + min(against, SECOND_LOOK), math.log(pulls) + FIRST_IMPRESSION + FEW_RIVALS * log_rivals)
+def first_index(index: float, against: float, reported: float, pulls: float, log_rivals: float) -> float:
+    """The index of an option that has reported once or twice, which is easily misleading."""
+    limit = math.log(pulls) + FIRST_IMPRESSION * math.sqrt(reported) + IMPRESSION_RIVALS * log_rivals
+    return min(index + (min(against, SECOND_LOOK) if reported <= 1.0 else against), limit)
 
 
 class RatioImed(NamedTuple):
@@ -169,7 +169,7 @@ class RatioImed(NamedTuple):
 
     def init(self, kinds: int, options: int) -> State:
         arms, failures = new_moments(kinds, options), new_failures(kinds, options)
-        return State(arms, failures, new_plug_in(kinds), np.full(1, math.inf), np.ones(1))
+        return State(arms, failures, np.zeros(kinds), new_plug_in(kinds), np.full(1, math.inf), np.ones(1))
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
         arms, failures, price, weight = state.arms, state.failures, state.plug_in.price[0], state.weight[0]
@@ -177,9 +177,10 @@ class RatioImed(NamedTuple):
         if len(options) == 1:
             option = options[0]
             return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
-        tried, leader_reward, _, top = best_tried(state, price, kind, options)  # top is z*
-        if tried < len(options):
-            forced = next_forced(failures, all_pulls, kind, options, pending)
+        tried, leader_reward, _, top = best_tried(arms, failures, price, kind, options)  # top is z*
+        suspicious = state.one_offs[kind] > 0.0  # where one first report said nothing, others may not, either
+        if tried < len(options) or suspicious:
+            forced = next_forced(failures, arms, kind, options, pending, weight if suspicious else 0.0)
             if forced < 0 and tried == 0:
                 forced = least_busy(failures, kind, options, pending, rng)
             if forced >= 0:
@@ -193,20 +194,22 @@ class RatioImed(NamedTuple):
         best, best_index = options[0], math.inf
         for option in options:
             arm = kind, option
-            if all_pulls[arm] > 0.0 and not (failing and failures.wait[arm] > 0.0):
-                reported, cost = all_pulls[arm] / weight, mean_cost[arm]
+            if all_pulls[arm] > 0.0 and not (failing and failures.next_try[arm] > 0.0):
+                reported, cost, varies = all_pulls[arm] / weight, mean_cost[arm], 0.0
                 if failing:
-                    cost += failures.unpaid[arm] / reported
+                    cost += failures.unpaid[arm] / all_pulls[arm]
+                    varies = failure_variance(failures, arms, arm, weight)
                 pulls = reported + pending[option]  # m
                 index, behind = math.log(pulls), top - (mean_reward[arm] - price * cost)  # ln m, d
                 if behind > 0.0:
                     setback = behind / worth if worth > 0.0 else 0.0  # d/w: what a try costs, in tasks of the leader
                     index += log_rivals + 0.5 * math.log(1.0 + setback * setback)
                     if index < best_index:  # evidence can only raise it
-                        against = evidence(arms, arm, behind, pooled) * (pulls / self.caution)  # m·K
+                        against = evidence(arms, arm, behind, pooled, varies) * (pulls / self.caution)  # m·K
                         if mean_reward[arm] == 0.0 and reward_squares[arm] == 0.0:
                             against = min(against, NOTHING_YET * math.log(pulls + 1.0) + log_rivals)
-                        index = first_index(index, against, pulls, log_rivals) if reported <= 1.0 else index + against
+                        first = reported <= 2.0
+                        index = first_index(index, against, reported, pulls, log_rivals) if first else index + against
                 if index < best_index:
                     best, best_index = option, index
         if best_index == math.inf:
@@ -217,6 +220,8 @@ class RatioImed(NamedTuple):
         return Decision(option, state.arms.mean_reward[kind, option], state.arms.mean_cost[kind, option])
 
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+        if state.failures.reports[kind] > 0.0:
+            state.failures.reports[kind] += 1.0
         record_result(state, kind, made.option, reward, cost)
         record_arrival(state, kind, self.half_life)
 
@@ -224,6 +229,7 @@ class RatioImed(NamedTuple):
         record_result(state, kind, option, reward, cost)
 
     def fail(self, state: State, kind: int, made: Decision, cost: float, rng: Rng) -> None:
+        state.failures.reports[kind] += 1.0
         note_failure(state, kind, made.option, cost)
         record_arrival(state, kind, self.half_life)
 
@@ -231,18 +237,15 @@ class RatioImed(NamedTuple):
         note_failure(state, kind, option, cost)
 
     def take_back(self, state: State, kind: int, option: int, cost: float, rng: Rng) -> None:
-        if state.failures.in_a_row[kind, option] > 0.0:
-            take_failure_back(state.failures, kind, option, cost)
-        elif state.arms.pulls[kind, option] > 0.0:  # a later success has paid for it
-            state.arms.mean_cost[kind, option] -= cost * state.weight[0] / state.arms.pulls[kind, option]
+        take_failure_back(state.failures, state.arms, kind, option, cost, state.weight[0])
 
     def forgive(self, state: State, kind: int, option: int) -> None:
         forgive_failures(state.failures, kind, option)
 
     def benched(self, state: State, kind: int, option: int) -> bool:
         """Whether it is left out of this kind, and only tried now and then, because it keeps failing."""
-        return bool(state.failures.wait[kind, option] > 0.0)
+        return bool(state.failures.next_try[kind, option] > 0.0)
 
     def next_try(self, state: State, kind: int, option: int) -> int:
         """After how many more reports of the kind a benched option is tried again."""
-        return max(0, int(state.failures.next_try[kind, option] - state.failures.reports[kind]))
+        return int(max(0.0, math.ceil(state.failures.next_try[kind, option] - state.failures.reports[kind])))
