@@ -39,8 +39,9 @@ class Policy(Protocol):
     def observe(self, state: Any, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
         """A side observation: means move; task count, arrivals and the price's step do not."""
 
-    # A policy that tells failures apart has four more methods: fail, observe_failure, take_back, forgive. Without them
-    # a failure is a reward of 0, for good; see the functions of these names below.
+    # A policy that tells failures apart has four more methods: fail, observe_failure, take_back and forgive. Without
+    # them a failure is a reward of 0, for good; see the functions of these names below. If it leaves options out for
+    # their failures, `benched` and `next_try` tell the pages which, and until when.
 
 
 class Known(NamedTuple):
@@ -167,4 +168,4 @@ INSTEAD = {  # of what a policy may lack
 def methods_of(policy: Policy) -> dict[str, Any]:
     """What stands for the functions above in machine code: numba knows no methods of a NamedTuple."""
     own = {name: getattr(type(policy), name, None) for name in ("choose", "judge", "learn", "observe", *INSTEAD)}
-    return INSTEAD | {name: method for name, method in own.items() if method is not None}  # simulations need only two
+    return INSTEAD | {name: method for name, method in own.items() if method is not None}  # simulations need few

@@ -154,9 +154,9 @@ def first_index(index: float, against: float, reported: float, pulls: float, log
 class RatioImed(NamedTuple):
     """The default: takes the option with the least evidence against its being the best; needs no bounds, no tuning.
 
-    What a try would cost counts as well. It must be told nothing, and loses least on nearly every problem measured;
-    ω-UCB is better with one kind and 100 options, DOL-RM told exact bounds in the first few hundred tasks. Where things
-    change, set a half-life.
+    What a try would cost counts as well, and so do failures. It must be told nothing, and loses least on most problems
+    measured. Rivals that are told the range or the noise exactly are better on some: ω-UCB where rewards are all or
+    nothing, DOL-RM in the first few hundred tasks. Where things change, set a half-life.
     """
 
     half_life: float = 0.0  # tasks after which evidence counts half, where things change; 0: it never fades
