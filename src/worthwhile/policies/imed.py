@@ -90,8 +90,8 @@ def record_result(state: State, kind: int, option: int, reward: float, cost: flo
     arms, failures, weight = state.arms, state.failures, state.weight[0]
     if failures.reports[kind] > 0.0:
         cost += record_success(failures, kind, option, weight)
-    few = arms.pulls[kind, option] <= 2.0 * weight and failures.paid[kind, option] == 0.0
-    if few and was_one_off(arms, weight, kind, option, cost):
+    first = arms.pulls[kind, option] <= 2.0 * weight and failures.paid[kind, option] == 0.0
+    if first and state.least_cost[0] > 0.0 and was_one_off(arms, weight, kind, option, cost):
         forget(arms, kind, option)
         state.one_offs[kind] += 1.0
     record_moments(arms, kind, option, reward, cost, weight)
@@ -102,8 +102,8 @@ def was_one_off(arms: Moments, weight: float, kind: int, option: int, cost: floa
     """Whether an option's first cost says nothing of it, now that the next is known: an import, a cold cache."""
     pulls, _, mean_cost, _, cost_squares, _ = arms
     over, squares, freedom = mean_cost[kind, option] - cost, 0.0, 0.0
-    if cost <= 0.0 or over <= ONE_OFF_RATIO * cost:
-        return False  # also if there is no first cost
+    if cost <= 0.0 or over <= ONE_OFF_RATIO * cost:  # also if there is no first cost
+        return False
     for other in range(pulls.shape[1]):
         more, mean = pulls[kind, other] - weight, mean_cost[kind, other]
         if more > 0.0 and mean > 0.0 and other != option:
