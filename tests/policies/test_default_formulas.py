@@ -285,7 +285,8 @@ def test_the_variance_of_the_kind_means_little_to_an_option_that_is_far_noisier(
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "forgotten"), [(5.0, 0.1, True), (0.31, 0.1, True), (0.29, 0.1, False), (0.1, 5.0, False)]
+    ("first", "second", "forgotten"),
+    [(5.0, 0.1, True), (0.61, 0.2, True), (0.59, 0.1, False), (0.61, 0.21, False), (0.1, 5.0, False)],
 )
 def test_a_first_cost_that_was_a_one_off_is_forgotten(first: float, second: float, forgotten: bool) -> None:
     state = state_after({2: [(1.0, 0.2)] * 9, 0: [(1.0, first), (1.0, second)]}, 1.0)
@@ -307,16 +308,16 @@ def test_a_first_cost_within_the_kinds_noise_is_kept() -> None:
         assert state.arms.pulls[KIND, 0] == pulls
 
 
-def test_where_nothing_is_known_of_the_noise_it_is_taken_for_half_of_the_mean() -> None:
-    for first, pulls in ((0.52, 2.0), (0.53, 1.0)):  # 6·√2·½ = 4.24 times the second above it
-        state = state_after({0: [(1.0, first), (1.0, 0.1)]}, 1.0)
-        assert state.arms.pulls[KIND, 0] == pulls
+def test_a_first_cost_is_kept_where_another_option_costs_as_much_or_nothing_is_known_of_the_noise() -> None:
+    state = state_after({2: [(1.0, 0.2)] * 9, 1: [(1.0, 2.0)] * 2, 0: [(1.0, 5.0), (1.0, 0.1)]}, 1.0)
+    assert state.arms.pulls[KIND, 0] == 2.0
+    assert state_after({0: [(1.0, 5.0), (1.0, 0.1)]}, 1.0).arms.pulls[KIND, 0] == 2.0
 
 
 def test_where_one_first_cost_was_a_one_off_the_others_are_tried_again() -> None:
-    state = state_after({2: [(1.0, 5.0), (1.0, 0.2), (1.0, 0.2)], 0: [(1.0, 7.0)]}, 1.0)
+    state = state_after({1: [(1.0, 0.3)] * 9, 2: [(1.0, 5.0), (1.0, 0.2), (1.0, 0.2)], 0: [(1.0, 7.0)]}, 1.0)
     idle = np.zeros(4, np.uint32)
-    assert RatioImed().choose(state, KIND, indices(0, 2), idle, RNG).option == 0
+    assert RatioImed().choose(state, KIND, indices(0, 1, 2), idle, RNG).option == 0
 
 
 def test_a_mean_cost_of_0_is_no_stumbling_block() -> None:

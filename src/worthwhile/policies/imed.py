@@ -35,8 +35,7 @@ SECOND_LOOK = 7.0  # one pull alone never counts for more evidence than this: e�
 FIRST_IMPRESSION = 4.6  # n ≤ 2 pulls, and what a try costs, count for at most √n times this: e⁴·⁶ ≈ 100,
 IMPRESSION_RIVALS = 4.0  # … with (A − 1) to this power
 NOTHING_YET = 1.9  # n rewards of 0 count for at most this · ln(n + 1), rivals counted twice
-ONE_OFF_RATIO, ONE_OFF_ERRORS = 2.0, 6.0  # a first cost is above the next by so many times it, and standard deviations
-UNKNOWN_NOISE = 0.5  # standard deviation of costs relative to their mean, where nothing is known of it
+ONE_OFF_RATIO, ONE_OFF_ERRORS = 3.0, 6.0  # a first cost is so many times the next; above it by so many deviations
 LOG_2 = 0.6931471805599453
 HEAVIEST = 2.0**400  # weights are scaled down when one gets here
 LIGHTEST = 2.0**-400  # what has been seen once never weighs nothing, or it would count as new
@@ -99,19 +98,23 @@ def record_result(state: State, kind: int, option: int, reward: float, cost: flo
 
 
 def was_one_off(arms: Moments, weight: float, kind: int, option: int, cost: float) -> bool:
-    """Whether an option's first cost says nothing of it, now that the next is known: an import, a cold cache."""
+    """Whether an option's first cost says nothing of it, now that the next is known: an import, a cold cache.
+
+    It is far above the next one, given the noise of the other options, and above what any of them costs.
+    """
     pulls, _, mean_cost, _, cost_squares, _ = arms
-    over, squares, freedom = mean_cost[kind, option] - cost, 0.0, 0.0
-    if cost <= 0.0 or over <= ONE_OFF_RATIO * cost:  # also if there is no first cost
+    first, squares, freedom, dearest = mean_cost[kind, option], 0.0, 0.0, cost
+    if cost <= 0.0 or first <= ONE_OFF_RATIO * cost:  # also if there is no first cost
         return False
     for other in range(pulls.shape[1]):
         more, mean = pulls[kind, other] - weight, mean_cost[kind, other]
         if more > 0.0 and mean > 0.0 and other != option:
             freedom += more
             squares += cost_squares[kind, other] / (mean * mean)
-    variance = squares / freedom if freedom > 0.0 else UNKNOWN_NOISE * UNKNOWN_NOISE
-    over /= ONE_OFF_ERRORS * cost
-    return bool(over * over > 2.0 * variance)  # twice: of a difference
+            dearest = max(dearest, mean)
+    over = (first / cost - 1.0) / ONE_OFF_ERRORS
+    known = freedom > 0.0 and first > ONE_OFF_RATIO * dearest
+    return known and bool(over * over * freedom > 2.0 * squares)  # twice: of a difference
 
 
 def record_arrival(state: State, kind: int, half_life: float) -> None:
