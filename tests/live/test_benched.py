@@ -182,3 +182,51 @@ def test_silence_is_still_warned_of(address: str) -> None:
         found = scheduler.summary()
         assert (found.expired, found.kinds[0].options[0].lost, found.reports) == (3, 3, 0)
         assert any("Chosen, but never reported: x / silent (3 tasks)" in warning for warning in found.warnings)
+
+
+def test_restoring_what_is_retired_and_benched_undoes_both(address: str) -> None:
+    with Scheduler(address, policy=Strict()) as scheduler:
+        for _ in range(3):
+            taken(scheduler, "broken").fail(cost=1.0)
+        scheduler.retire("broken")
+        scheduler.restore("broken")
+        [broken] = scheduler.summary().kinds[0].options
+        assert (broken.retired, broken.benched, scheduler.rebuild()) == (False, False, True)
+
+
+def test_what_cannot_be_restored_is_said_in_words(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        with pytest.raises(BadTask, match='option "html" is neither retired nor benched; retired are: none'):
+            scheduler.restore("html")
+        scheduler.retire("pdf")
+        scheduler.retire(5, kind="x")
+        with pytest.raises(BadTask, match="retired are: \"pdf\" for all kinds, 5 for kind 'x'"):
+            scheduler.restore("html")
+
+
+def test_a_decision_is_explained_also_where_options_are_benched(address: str) -> None:
+    options = ["zlib", "lzma", "brotli"]
+    with Scheduler(address, seed=1) as scheduler:
+        first = scheduler.decide("x", ["brotli", "lz4"])
+        first.fail(cost=1.0)
+        taken(scheduler, "lz4").fail(cost=1.0)
+        turn = scheduler.decide("x", ["brotli", "lz4"])
+        assert scheduler.explain(turn).why == "nothing has succeeded yet for this kind: options take turns"
+        turn.cancel()
+        said, scores = set(), set()
+        for _ in range(60):
+            task = scheduler.decide("x", options)
+            why = scheduler.explain(task)
+            assert why.repeated
+            said.add((task.option, why.why))
+            scores |= {judged.score for judged in why.options if judged.option == "brotli"}
+            if task.option == "brotli":
+                task.fail(cost=0.001)
+            else:
+                task.report(0.1 if task.option == "zlib" else 0.05, 1.0)
+        assert scores == {None}
+        broken = {why for option, why in said if option == "brotli"}
+        assert broken
+        assert all(why.startswith("it was due to be tried again after its failures (benched: ") for why in broken)
+        assert not any("brotli" in why for _, why in said)
+        assert any("was the best of those that work" in why for option, why in said if option == "zlib")

@@ -257,3 +257,36 @@ def test_an_option_that_raises_is_hardly_tried(address: str) -> None:
                 raised += 1
         assert raised <= 15
         assert (scheduler.summary().kinds[0].winner, scheduler.rebuild()) == ("good", True)
+
+
+def test_a_task_that_was_taken_over_is_explained_as_it_was_chosen(address: str) -> None:
+    with Scheduler(address, seed=1) as scheduler:
+        clock = Clock(scheduler)
+        for _ in range(4):
+            scheduler.decide("x", ["a", "b"]).report(1.0, 2.0)
+        first = claim(scheduler, "me")
+        chosen = scheduler.explain(first.task)
+        clock.ahead = 11.0
+        claim(scheduler, "you")
+        why = scheduler.explain(first.task)
+        assert (why.option, why.options, why.repeated, why.seen) == (chosen.option, chosen.options, True, chosen.seen)
+        assert why.why == f"whoever takes a task over keeps its option. It was chosen because {chosen.why}"
+        first.task.fail(cost=1.0)
+        first.task.again()
+        clock.ahead = 22.0
+        claim(scheduler, "me")
+        assert scheduler.explain(first.task).repeated
+
+
+def test_a_cost_that_was_reported_is_what_the_loss_costs(address: str) -> None:
+    with Scheduler(address, overhead=0.5) as scheduler:
+        clock = Clock(scheduler)
+        taken(scheduler, "a").report(5.0, 100.0)
+        lost, failed = taken(scheduler, "a", lease=10.0), taken(scheduler, "a")
+        lost.report(cost=3.0)
+        failed.report(cost=4.0)
+        clock.ahead = 11.0
+        failed.fail(reason="no reward")
+        assert [entry.cost for entry in log_of(scheduler)] == [100.0, 3.0, 4.0]
+        lost.report(reward=1.0)
+        assert (log_of(scheduler)[-1].cost, scheduler.summary().cost, scheduler.rebuild()) == (3.0, 108.5, True)
