@@ -290,3 +290,28 @@ def test_a_cost_that_was_reported_is_what_the_loss_costs(address: str) -> None:
         assert [entry.cost for entry in log_of(scheduler)] == [100.0, 3.0, 4.0]
         lost.report(reward=1.0)
         assert (log_of(scheduler)[-1].cost, scheduler.summary().cost, scheduler.rebuild()) == (3.0, 108.5, True)
+
+
+def test_a_loss_that_was_worth_a_number_leaves_no_trace_in_the_summary(address: str) -> None:
+    with Scheduler(address, failed_reward=-5.0) as scheduler:
+        clock = Clock(scheduler)
+        rewards = [1.0, 2.0, 4.0]
+        for reward in rewards:
+            taken(scheduler, "a").report(reward, 3.0)
+        late, other = lose(scheduler, clock), lose(scheduler, clock, "b")
+        assert scheduler.summary().kinds[0].options[0].reason == "no report by the end of its lease"
+        late.report(8.0, 7.0)
+        other.report(1.0, 1.0)
+        found = {option.option: option for option in scheduler.summary().kinds[0].options}
+        a, b = found["a"], found["b"]
+        assert (a.mean_reward, a.mean_cost, a.reason) == (pytest.approx(15.0 / 4), pytest.approx(4.0), None)
+        assert (b.mean_reward, b.mean_cost, b.reason) == (1.0, 1.0, None)
+        moments = scheduler._transactor.statistics.moments[0, 0]
+        assert moments[3] == pytest.approx(sum((reward - 15.0 / 4) ** 2 for reward in [*rewards, 8.0]))
+        failed = taken(scheduler, "a")
+        failed.fail(cost=1.0, reason="out of memory")
+        late = lose(scheduler, clock)
+        scheduler.summary()
+        late.report(1.0, 1.0)
+        [reason] = [one.reason for one in scheduler.summary().kinds[0].options if one.option == "a"]
+        assert reason == "out of memory"
