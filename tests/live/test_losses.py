@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import stat
 from pathlib import Path
@@ -315,3 +316,26 @@ def test_a_loss_that_was_worth_a_number_leaves_no_trace_in_the_summary(address: 
         late.report(1.0, 1.0)
         [reason] = [one.reason for one in scheduler.summary().kinds[0].options if one.option == "a"]
         assert reason == "out of memory"
+
+
+@pytest.mark.parametrize("failed_reward", [None, -1.0])
+def test_the_sums_of_an_export_are_those_of_the_summary(
+    address: str, tmp_path: Path, failed_reward: float | None
+) -> None:
+    with Scheduler(address, overhead=0.5, failed_reward=failed_reward) as scheduler:
+        clock = Clock(scheduler)
+        taken(scheduler, "a").report(5.0, 3.0)
+        late, failed, _ = lose(scheduler, clock), lose(scheduler, clock), lose(scheduler, clock)
+        scheduler.summary()
+        late.report(2.0, 7.0)
+        failed.fail(cost=1.0)
+        assert scheduler.export(tmp_path / "log.csv") == 4
+        with open(tmp_path / "log.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["outcome"] for row in rows] == ["result", "lost", "result", "failed"]
+        found = scheduler.summary()
+        assert sum(float(row["reward"] or 0.0) for row in rows) == found.reward
+        assert sum(float(row["cost"]) + float(row["overhead"]) for row in rows) == found.cost
+        with Scheduler() as other:
+            other.load(tmp_path / "log.csv")
+            assert (other.summary().reward, other.summary().cost) == (found.reward, found.cost)

@@ -26,6 +26,7 @@ from worthwhile.live.stores.base import FAILED, LOST, OWN, REPLACES, RESTORED, R
 MOST_MARKS = 512
 LATELY = 1 / 32  # weight of the newest report in what an option did lately
 ENOUGH = 100  # reports of an option before a change is suspected
+A_FEW = 5.0  # reports of an option that tell how it scatters; fewer do not
 SURPRISING = 5.0  # standard errors
 UNKNOWN: Sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -240,7 +241,8 @@ def surprising(difference: float, variance: float) -> bool:
 def score_errors(moments: Sequence[Sums], price: float) -> list[float]:
     """The standard error of the mean of reward − θ·cost for every option of a kind, NaN where nobody knows.
 
-    That of a single report is borrowed, as if the options of a kind scattered alike: in reward, and in cost/mean cost.
+    A few reports may agree by chance. Theirs is at least what is borrowed, as if the options of a kind scattered alike:
+    in reward, and in cost/mean cost.
     """
     pulls, _, mean_cost, reward_squares, cost_squares, products = np.reshape(moments, (-1, 6)).T
     several, freedom = pulls > 1.0, np.maximum(pulls - 1.0, 0.0).sum()
@@ -249,6 +251,6 @@ def score_errors(moments: Sequence[Sums], price: float) -> list[float]:
         own = np.sqrt(np.maximum(squares, 0.0) / (pulls - 1.0) / pulls)
         reward_scatter = reward_squares[several].sum() / freedom
         cost_scatter = (cost_squares[several] / mean_cost[several] ** 2).sum() / freedom
-        borrowed = np.sqrt(reward_scatter + price * price * cost_scatter * mean_cost**2)
-    errors: list[float] = np.where(several, own, np.where(pulls == 1.0, borrowed, np.nan)).tolist()
-    return errors
+        borrowed = np.sqrt((reward_scatter + price * price * cost_scatter * mean_cost**2) / pulls)
+    known: list[float] = np.where(pulls < A_FEW, np.fmax(own, borrowed), own).tolist()
+    return known
