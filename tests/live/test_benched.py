@@ -66,7 +66,8 @@ def test_a_policy_with_all_that_concerns_failures_keeps_the_rules() -> None:
 @pytest.mark.parametrize("engine", ["python", "compiled"])
 def test_a_benched_option_is_shown_with_its_reason_and_can_be_restored(address: str, engine: str) -> None:
     with Scheduler(address, policy=Strict(), engine=engine) as scheduler:
-        taken(scheduler, "good").report(1.0, 1.0)
+        for _ in range(2):
+            taken(scheduler, "good").report(1.0, 1.0)
         for number in range(3):
             taken(scheduler, "broken").fail(cost=1.0, reason=f"reason {number}")
         taken(scheduler, "broken", "y").fail(cost=1.0)
@@ -94,7 +95,7 @@ def test_a_benched_option_is_shown_with_its_reason_and_can_be_restored(address: 
         assert [entry.kind for entry in log_of(scheduler)[-2:]] == [0, 1]
         scheduler.retire("broken")
         scheduler.restore("broken")  # what is retired is only that
-        assert (len(log_of(scheduler)), scheduler.rebuild()) == (14, True)
+        assert (len(log_of(scheduler)), scheduler.rebuild()) == (15, True)
 
 
 def test_nothing_wins_that_never_succeeded(address: str) -> None:
@@ -182,3 +183,118 @@ def test_silence_is_still_warned_of(address: str) -> None:
         found = scheduler.summary()
         assert (found.expired, found.kinds[0].options[0].lost, found.reports) == (3, 3, 0)
         assert any("Chosen, but never reported: x / silent (3 tasks)" in warning for warning in found.warnings)
+
+
+def test_restoring_what_is_retired_and_benched_undoes_both(address: str) -> None:
+    with Scheduler(address, policy=Strict()) as scheduler:
+        for _ in range(3):
+            taken(scheduler, "broken").fail(cost=1.0)
+        scheduler.retire("broken")
+        scheduler.restore("broken")
+        [broken] = scheduler.summary().kinds[0].options
+        assert (broken.retired, broken.benched, scheduler.rebuild()) == (False, False, True)
+
+
+def test_what_cannot_be_restored_is_said_in_words(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        with pytest.raises(BadTask, match='option "html" is neither retired nor benched; retired are: none'):
+            scheduler.restore("html")
+        scheduler.retire("pdf")
+        scheduler.retire(5, kind="x")
+        with pytest.raises(BadTask, match="retired are: \"pdf\" for all kinds, 5 for kind 'x'"):
+            scheduler.restore("html")
+
+
+def test_a_decision_is_explained_also_where_options_are_benched(address: str) -> None:
+    options = ["zlib", "lzma", "brotli"]
+    with Scheduler(address, seed=1) as scheduler:
+        first = scheduler.decide("x", ["brotli", "lz4"])
+        first.fail(cost=1.0)
+        taken(scheduler, "lz4").fail(cost=1.0)
+        turn = scheduler.decide("x", ["brotli", "lz4"])
+        assert scheduler.explain(turn).why == "nothing has succeeded yet for this kind: options take turns"
+        turn.cancel()
+        said, scores = set(), set()
+        for _ in range(60):
+            task = scheduler.decide("x", options)
+            why = scheduler.explain(task)
+            assert why.repeated
+            said.add((task.option, why.why))
+            scores |= {judged.score for judged in why.options if judged.option == "brotli"}
+            if task.option == "brotli":
+                task.fail(cost=0.001)
+            else:
+                task.report(0.1 if task.option == "zlib" else 0.05, 1.0)
+        assert scores == {None}
+        broken = {why for option, why in said if option == "brotli"}
+        assert broken
+        assert all(why.startswith("it was due to be tried again after its failures (benched: ") for why in broken)
+        assert not any("brotli" in why for _, why in said)
+        assert any("was the best of those that work" in why for option, why in said if option == "zlib")
+
+
+def test_what_is_benched_wins_nothing_and_settles_nothing(address: str) -> None:
+    with Scheduler(address, policy="ratio-imed", seed=1) as scheduler:
+        for number in range(30):
+            taken(scheduler, "html").report(2.0 + number % 2 / 10, 1.0)
+        taken(scheduler, "pdf").report(1.0, 1.0)
+        taken(scheduler, "pdf").report(1.1, 1.0)
+        assert scheduler.summary().kinds[0].verdict == "html is clearly best"
+        for _ in range(3):
+            taken(scheduler, "html").fail(cost=1.0, reason="no such file")
+        found = scheduler.summary()
+        [kind] = found.kinds
+        assert (kind.winner, kind.settled) == ("pdf", False)
+        assert kind.verdict == "html is benched after 3 failures in a row; pdf leads"
+        assert [(option.option, option.winning) for option in kind.options] == [("html", False), ("pdf", True)]
+        assert found.comparisons[0].says == "always html, benched for x by now"
+        assert "pdf ★" in str(found)
+        assert "35 tasks, 32 reported, 3 failed attempts, 0 running" in str(found)
+        scheduler.retire("pdf")
+        [kind] = scheduler.summary().kinds
+        assert kind.winner is None
+        assert kind.verdict == "html is benched after 3 failures in a row; nothing else works"
+
+
+def test_one_report_settles_nothing(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        for number in range(50):
+            taken(scheduler, "a").report(2.0 + number % 2 / 10, 1.0)
+        taken(scheduler, "b").report(1.0, 1.0)
+        taken(scheduler, "c").report(1.0, 1.0)
+        assert scheduler.summary().kinds[0].verdict == "a leads; b, c have one report only"
+        taken(scheduler, "b").report(1.0, 1.0)
+        [kind] = scheduler.summary().kinds
+        assert (kind.settled, kind.verdict) == (False, "a leads; c has one report only")
+        b = next(option for option in kind.options if option.option == "b")
+        assert b.error is not None
+        assert b.error > 0.01  # though both its reports are the same
+        taken(scheduler, "c").report(1.0, 1.0)
+        assert scheduler.summary().kinds[0].settled
+
+
+def test_a_winner_that_often_fails_is_warned_of(address: str) -> None:
+    with Scheduler(address, policy="random-option") as scheduler:
+        for number in range(20):
+            fast = taken(scheduler, "fast")
+            fast.report(2.0, 1.0) if number % 2 else fast.fail(cost=0.01)
+            taken(scheduler, "sure").report(1.0, 1.0)
+        [warning] = [warning for warning in scheduler.summary().warnings if "many of its attempts fail" in warning]
+        assert "x / fast (50%)" in warning
+        for remedy in ("task.again()", "attempts=2", "overhead", "failed_reward"):
+            assert remedy in warning
+    with Scheduler(address, "worth", policy="random-option", failed_reward=1.0) as scheduler:
+        for number in range(20):
+            fast = taken(scheduler, "fast")
+            fast.report(2.0, 1.0) if number % 2 else fast.fail(cost=0.01)
+        assert not any("many of its attempts" in warning for warning in scheduler.summary().warnings)
+
+
+def test_one_reason_for_many_kinds_is_said_once(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        for kind in "abcde":
+            taken(scheduler, "good", kind).report(1.0, 1.0)
+            taken(scheduler, "broken", kind).fail(cost=1.0, reason="no such file")
+        [warning] = [warning for warning in scheduler.summary().warnings if warning.startswith("Benched")]
+        assert "a, b, c and 2 more / broken (no such file)." in warning
+        assert warning.count("no such file") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import stat
 from pathlib import Path
@@ -257,3 +258,84 @@ def test_an_option_that_raises_is_hardly_tried(address: str) -> None:
                 raised += 1
         assert raised <= 15
         assert (scheduler.summary().kinds[0].winner, scheduler.rebuild()) == ("good", True)
+
+
+def test_a_task_that_was_taken_over_is_explained_as_it_was_chosen(address: str) -> None:
+    with Scheduler(address, seed=1) as scheduler:
+        clock = Clock(scheduler)
+        for _ in range(4):
+            scheduler.decide("x", ["a", "b"]).report(1.0, 2.0)
+        first = claim(scheduler, "me")
+        chosen = scheduler.explain(first.task)
+        clock.ahead = 11.0
+        claim(scheduler, "you")
+        why = scheduler.explain(first.task)
+        assert (why.option, why.options, why.repeated, why.seen) == (chosen.option, chosen.options, True, chosen.seen)
+        assert why.why == f"whoever takes a task over keeps its option. It was chosen because {chosen.why}"
+        first.task.fail(cost=1.0)
+        first.task.again()
+        clock.ahead = 22.0
+        claim(scheduler, "me")
+        assert scheduler.explain(first.task).repeated
+
+
+def test_a_cost_that_was_reported_is_what_the_loss_costs(address: str) -> None:
+    with Scheduler(address, overhead=0.5) as scheduler:
+        clock = Clock(scheduler)
+        taken(scheduler, "a").report(5.0, 100.0)
+        lost, failed = taken(scheduler, "a", lease=10.0), taken(scheduler, "a")
+        lost.report(cost=3.0)
+        failed.report(cost=4.0)
+        clock.ahead = 11.0
+        failed.fail(reason="no reward")
+        assert [entry.cost for entry in log_of(scheduler)] == [100.0, 3.0, 4.0]
+        lost.report(reward=1.0)
+        assert (log_of(scheduler)[-1].cost, scheduler.summary().cost, scheduler.rebuild()) == (3.0, 108.5, True)
+
+
+def test_a_loss_that_was_worth_a_number_leaves_no_trace_in_the_summary(address: str) -> None:
+    with Scheduler(address, failed_reward=-5.0) as scheduler:
+        clock = Clock(scheduler)
+        rewards = [1.0, 2.0, 4.0]
+        for reward in rewards:
+            taken(scheduler, "a").report(reward, 3.0)
+        late, other = lose(scheduler, clock), lose(scheduler, clock, "b")
+        assert scheduler.summary().kinds[0].options[0].reason == "no report by the end of its lease"
+        late.report(8.0, 7.0)
+        other.report(1.0, 1.0)
+        found = {option.option: option for option in scheduler.summary().kinds[0].options}
+        a, b = found["a"], found["b"]
+        assert (a.mean_reward, a.mean_cost, a.reason) == (pytest.approx(15.0 / 4), pytest.approx(4.0), None)
+        assert (b.mean_reward, b.mean_cost, b.reason) == (1.0, 1.0, None)
+        moments = scheduler._transactor.statistics.moments[0, 0]
+        assert moments[3] == pytest.approx(sum((reward - 15.0 / 4) ** 2 for reward in [*rewards, 8.0]))
+        failed = taken(scheduler, "a")
+        failed.fail(cost=1.0, reason="out of memory")
+        late = lose(scheduler, clock)
+        scheduler.summary()
+        late.report(1.0, 1.0)
+        [reason] = [one.reason for one in scheduler.summary().kinds[0].options if one.option == "a"]
+        assert reason == "out of memory"
+
+
+@pytest.mark.parametrize("failed_reward", [None, -1.0])
+def test_the_sums_of_an_export_are_those_of_the_summary(
+    address: str, tmp_path: Path, failed_reward: float | None
+) -> None:
+    with Scheduler(address, overhead=0.5, failed_reward=failed_reward) as scheduler:
+        clock = Clock(scheduler)
+        taken(scheduler, "a").report(5.0, 3.0)
+        late, failed, _ = lose(scheduler, clock), lose(scheduler, clock), lose(scheduler, clock)
+        scheduler.summary()
+        late.report(2.0, 7.0)
+        failed.fail(cost=1.0)
+        assert scheduler.export(tmp_path / "log.csv") == 4
+        with open(tmp_path / "log.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["outcome"] for row in rows] == ["result", "lost", "result", "failed"]
+        found = scheduler.summary()
+        assert sum(float(row["reward"] or 0.0) for row in rows) == found.reward
+        assert sum(float(row["cost"]) + float(row["overhead"]) for row in rows) == found.cost
+        with Scheduler() as other:
+            other.load(tmp_path / "log.csv")
+            assert (other.summary().reward, other.summary().cost) == (found.reward, found.cost)

@@ -11,6 +11,8 @@ from worthwhile.live.validation import Option
 ENOUGH_TO_JUDGE = 100  # reports
 ENOUGH_ZEROS = 10  # results of an option
 NEXT_TO_NOTHING = 0.1  # of what other options cost
+ENOUGH_ATTEMPTS = 20  # of an option
+FAILS_OFTEN = 0.2  # of its attempts
 CHOSEN_FOR_IT = 0.2  # of a kind's tasks
 TOO_MANY_EXPIRED = 0.05  # of all tasks
 MOST_NAMED = 3  # in a warning
@@ -28,14 +30,32 @@ def about_failures(kinds: Sequence[KindSummary]) -> Iterable[str]:
         yield f"NOTHING HAS SUCCEEDED YET for {kind.kind}: {tries}, all failed or lost. {said}."
     if len(hopeless) > MOST_NAMED:
         yield f"NOTHING HAS SUCCEEDED YET for {len(hopeless) - MOST_NAMED:,} more kinds."
-    benched = [
-        f"{kind.kind} / {shown(option.option)} ({why(option)})"
+    benched: dict[tuple[str, str], list[str]] = {}  # kinds by option and reason
+    for kind in kinds:
+        for option in kind.options:
+            if option.benched and not option.retired:
+                benched.setdefault((shown(option.option), why(option)), []).append(kind.kind)
+    if benched:
+        which = listed([f"{listed(where)} / {option} ({reason})" for (option, reason), where in benched.items()])
+        yield f"Benched, tried now and then only, because they keep failing: {which}. Repair or retire them."
+    often = [
+        f"{kind.kind} / {shown(option.option)} ({failures(option) / option.pulls:.0%})"
         for kind in kinds
         for option in kind.options
-        if option.benched and not option.retired
+        if option.winning and fails_often(option)
     ]
-    if benched:
-        yield f"Benched, tried now and then only, because they keep failing: {listed(benched)}. Repair or retire them."
+    if often:
+        yield (
+            f"Wins, though many of its attempts fail: {listed(often)}. To have such tasks done by another option, try "
+            "them again (task.again(), or attempts=2 for work). If a failure costs more than it reports, say so: with "
+            "overhead, or with failed_reward."
+        )
+
+
+def fails_often(option: OptionSummary) -> bool:
+    """Whether enough is known to say so; failures that are worth a number are results like others."""
+    priced_in = option.completed_cost == option.mean_cost
+    return option.pulls >= ENOUGH_ATTEMPTS and failures(option) >= FAILS_OFTEN * option.pulls and not priced_in
 
 
 def failures(option: OptionSummary) -> int:

@@ -85,9 +85,9 @@ class Batch(Outcomes):
             return row
         self.check_failed(row)
         fold, running, now = self.replica.fold, self.running(row.kind), self.header.now
-        offer = offer_of(row.kind, self.untried(row))
-        option, reward, cost = chosen(fold, offer, running, number)
-        row = self.next_attempt(row)._replace(
+        offered = self.working(row.kind, self.untried(row))
+        option, reward, cost = chosen(fold, offer_of(row.kind, offered), running, number, row.attempt + 1)
+        row = self.next_attempt(row, offered)._replace(
             option=option, pending=pending_text(running, row.numbers), reward_estimate=reward,
             cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, decided=now,
             lease_end=now + lease, overhead=self.replica.settings.overhead, holder=row.holder,
@@ -114,6 +114,12 @@ class Batch(Outcomes):
             raise BadTask(f"task {row.task}: every option on offer has failed on it, or is retired; offer more options")
         return left
 
+    def working(self, kind: int, options: list[int]) -> list[int]:
+        """Those to try a task with that has failed: what works, else what may work; a try of what fails can wait."""
+        fold = self.replica.fold
+        hopeful = [option for option in options if not fold.benched(kind, option)]
+        return [option for option in hopeful if fold.has_succeeded(kind, option)] or hopeful or options
+
     def same_kind(self, row: TaskRow, kind: str) -> TaskRow:
         """A key that is used again must mean the same task."""
         earlier = self.replica.kinds.texts[row.kind]
@@ -136,16 +142,16 @@ class Batch(Outcomes):
             self.set(self.replica.settings._replace(retired=(*self.replica.settings.retired, (kind, option))))
 
     def restore(self, kind: str | None, option: str) -> None:
-        """Undo `retire`; what was not retired, but keeps failing, is tried again as if it were new."""
+        """Undo `retire`; what keeps failing is tried again as if it were new."""
         retired, benched = self.replica.settings.retired, self.benched_kinds(kind, option)
+        if not benched and (kind, option) not in retired:
+            where = f" for kind {kind!r}" if kind is not None else ""
+            says = f"option {option} is neither retired{where} nor benched"
+            raise BadTask(f"{says}; retired are: {', '.join(map(in_words, retired)) or 'none'}")
         if (kind, option) in retired:
             self.set(self.replica.settings._replace(retired=tuple(pair for pair in retired if pair != (kind, option))))
-        elif benched:
-            for number in benched:
-                self.log_restored(number, self.replica.options.number[option])
-        else:
-            where = f" for kind {kind!r}" if kind is not None else ""
-            raise BadTask(f"option {option} is neither retired{where} nor benched; retired are {retired or 'none'}")
+        for number in benched:
+            self.log_restored(number, self.replica.options.number[option])
 
     def benched_kinds(self, kind: str | None, option: str) -> list[int]:
         """The kinds for which an option is benched: this one, or of all."""
@@ -173,10 +179,13 @@ class Batch(Outcomes):
         self.replica.offers.clear()
 
 
-def chosen(fold: Fold, offer: Offer, running: Mapping[int, int], task: int) -> tuple[int, float, float]:
+def chosen(
+    fold: Fold, offer: Offer, running: Mapping[int, int], task: int, attempt: int = 0
+) -> tuple[int, float, float]:
     """The option that the policy takes, and its estimates."""
+    engine = fold.engine if attempt == 0 else fold.engine.seldom.for_attempt(attempt)
     try:  # a policy of the user's own may do anything
-        option, reward, cost = fold.engine.choose(offer, running, task)
+        option, reward, cost = engine.choose(offer, running, task)
         reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
     except Exception as error:
         raise fold.broken(f"raised {type(error).__name__}: {error}; {FINDS_OUT}") from error
@@ -185,6 +194,12 @@ def chosen(fold: Fold, offer: Offer, running: Mapping[int, int], task: int) -> t
     if not isfinite(reward + cost):
         raise fold.broken(f"estimated reward {reward!r} and cost {cost!r}; both must be finite")
     return int(option), reward, cost
+
+
+def in_words(retired: tuple[str | None, str]) -> str:
+    """Something that is retired."""
+    kind, option = retired
+    return f"{option} for {'all kinds' if kind is None else f'kind {kind!r}'}"
 
 
 def pending_text(running: Mapping[int, int], options: Sequence[int]) -> str:

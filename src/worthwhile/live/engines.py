@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,7 +26,7 @@ from worthwhile.live.totals import (
 )
 from worthwhile.policies import base
 from worthwhile.policies.base import Policy, choose, judge, learn, methods_of, observe
-from worthwhile.rng import Rng
+from worthwhile.rng import Rng, bits
 from worthwhile.state import Indices
 
 Judged = tuple[int, float, float]  # a Decision, or the same without the names
@@ -119,6 +120,12 @@ class Interpreted:
     @property
     def seldom(self) -> Interpreted:
         return self
+
+    def for_attempt(self, attempt: int) -> Interpreted:
+        """The same with random draws of its own for a further attempt at a task; no task has the number 0."""
+        twin = copy(self)
+        twin.seed_key = bits(Rng(self.seed_key, 0), attempt)[0]
+        return twin
 
     def try_again(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
         """A further attempt at a task, or one that was taken for lost, has a result: no other arrival."""

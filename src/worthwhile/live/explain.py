@@ -27,8 +27,15 @@ class Judgement:
     running: int
     reward_estimate: float
     cost_estimate: float
-    score: float | None
+    score: float | None  # None if the policy has no estimate, as of what has never succeeded
     chosen: bool
+    failed: int = 0  # of the pulls
+    benched: bool = False
+
+    @property
+    def works(self) -> bool:
+        """Whether it had succeeded, and was not benched."""
+        return self.pulls > self.failed and not self.benched
 
 
 @dataclass(frozen=True)
@@ -119,46 +126,79 @@ def reasons(batch: Batch, rows: Sequence[TaskRow]) -> dict[int, str | None]:
 
 
 def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
-    """Every option on offer that no earlier attempt has tried, as the policy saw it."""
-    judged = []
+    """Every option that could be chosen, as the policy saw it; what has never succeeded has no score."""
+    judged, totals = [], fold.state.totals
     for option, running in pending_of(row).items():
-        reward, cost = map(float, fold.engine.judge(row.kind, option)[1:])
-        if option == row.option:
+        arm, chosen = (row.kind, option), option == row.option
+        reward, cost = map(float, fold.engine.judge(*arm)[1:])
+        if chosen:
             reward, cost = row.reward_estimate, row.cost_estimate
-        score = None if row.price is None else reward - row.price * cost
-        pulls, chosen = int(fold.state.totals.pulls[row.kind, option]), option == row.option
-        judged.append(Judgement(replica.option(option), pulls, running, reward, cost, score, chosen))
+        score = reward - row.price * cost if row.price is not None and cost > 0.0 else None
+        counts = int(totals.failed[arm]), fold.benched(*arm)
+        pulls, name = int(totals.pulls[arm]), replica.option(option)
+        judged.append(Judgement(name, pulls, running, reward, cost, score, chosen, *counts))
     return judged
 
 
 def pending_of(row: TaskRow) -> dict[int, int]:
     """How many tasks were running with each option that could be chosen."""
-    pending, untried = map(int, row.pending.split(",")), set(row.untried)
-    return {option: count for option, count in zip(row.numbers, pending, strict=True) if option in untried}
+    pending, offered = map(int, row.pending.split(",")), set(row.choice[1])
+    return {option: count for option, count in zip(row.numbers, pending, strict=True) if option in offered}
 
 
 def in_words(row: TaskRow, judged: list[Judgement]) -> str:
     """Why this option."""
+    why = why_chosen(row, judged)
+    if row.choice[0] == row.attempt:
+        return why
+    return f"whoever takes a task over keeps its option. It was chosen because {why}"
+
+
+def why_chosen(row: TaskRow, judged: list[Judgement]) -> str:
     chosen = next(option for option in judged if option.chosen)
     if len(judged) == 1:
-        return "it was the only option " + ("on offer" if row.attempts is None else "left")
+        of_several = chosen.works and len(row.untried) > 1
+        return "it was the only option " + (
+            "left that works" if of_several else "left" if row.choice[0] else "on offer"
+        )
     if chosen.pulls == 0:
         return "it had not been tried with this kind"
-    if chosen.score is None or row.price is None:
+    if all(option.pulls == option.failed for option in judged):
+        return "nothing has succeeded yet for this kind: options take turns"
+    return by_estimates(row, judged, chosen)
+
+
+def by_estimates(row: TaskRow, judged: list[Judgement], chosen: Judgement) -> str:
+    """Why an option that was tried before, where something has succeeded."""
+    if chosen.benched:
+        failures = f"{chosen.failed:,} of {counted(chosen.pulls, 'attempt')} had failed"
+        return f"it was due to be tried again after its failures (benched: {failures})"
+    if row.price is None:
         return "the policy's rule, which knows no price θ, took it"
-    best = max((option for option in judged if option.pulls > 0), key=lambda option: option.score or 0.0)
-    if chosen.score >= (best.score or 0.0):
-        return f"its score, reward − θ·cost with θ = {row.price:g}, was the best of those tried"
-    behind = (best.score or 0.0) - chosen.score
-    after = f"after {counted(chosen.pulls, 'report')}, its score was {behind:.3g} below that of {shown(best.option)}"
-    return f"there was more to learn about it: {after}"
+    if chosen.score is None:
+        return f"it had never succeeded in {counted(chosen.pulls, 'attempt')}, and was tried again"
+    return by_score(chosen, chosen.score, judged, row.price)
+
+
+def by_score(chosen: Judgement, score: float, judged: list[Judgement], price: float) -> str:
+    """How the option compares with those that have succeeded and are not benched."""
+    best, leader = score, chosen
+    for option in judged:
+        if option.works and option.score is not None and option.score > best:
+            best, leader = option.score, option
+    if leader is chosen:
+        those = "that work" if any(option.failed for option in judged) else "tried"
+        return f"its score, reward − θ·cost with θ = {price:g}, was the best of those {those}"
+    after = f"after {counted(chosen.pulls, 'report')}, its score was {best - score:.3g} below that of"
+    return f"there was more to learn about it: {after} {shown(leader.option)}"
 
 
 def repeats(row: TaskRow, fold: Fold) -> bool:
     """Whether the policy, asked again, takes the same option."""
-    pending = pending_of(row)
+    attempt, pending = row.choice[0], pending_of(row)
     running = {option: count for option, count in pending.items() if count}
-    return int(fold.engine.choose(offer_of(row.kind, list(pending)), running, row.task)[0]) == row.option
+    engine = fold.engine if attempt == 0 else fold.engine.seldom.for_attempt(attempt)
+    return int(engine.choose(offer_of(row.kind, list(pending)), running, row.task)[0]) == row.option
 
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:

@@ -127,6 +127,11 @@ class Fold:
         benched = getattr(self.policy, "benched", None)
         return benched is not None and bool(benched(self.engine.seldom.state, kind, option))
 
+    def has_succeeded(self, kind: int, option: int) -> bool:
+        """Whether an option has ever had a result with a kind, its own or on the side."""
+        totals, arm = self.state.totals, (kind, option)
+        return bool(totals.pulls[arm] - totals.failed[arm] + totals.observed[arm] > 0.0)
+
     def next_try(self, kind: int, option: int) -> int | None:
         """After how many more reports of the kind a benched option is tried again; None if the policy does not say."""
         next_try = getattr(self.policy, "next_try", None)

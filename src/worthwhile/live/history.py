@@ -98,12 +98,21 @@ def table_at(path: str | Path) -> Path:
     return path
 
 
-def lines(batch: Batch, entries: Sequence[LogRow]) -> list[Line]:
-    """Sound entries of the log as rows of the table."""
+def lines(batch: Batch, entries: Sequence[LogRow], until: int) -> list[Line]:
+    """Sound entries of the log as rows of the table, but for losses that one of the first `until` entries replaces."""
     replica = batch.replica
     kinds, options = len(replica.kinds.texts), len(replica.options.texts)
-    told = (entry for entry in entries if entry.outcome != RESTORED and not fault(entry, kinds, options))
-    return [line_of(entry, replica) for entry in told]
+    told = [entry for entry in entries if entry.outcome != RESTORED and not fault(entry, kinds, options)]
+    lost = [entry.task for entry in told if entry.outcome == LOST]
+    outcomes = batch.tx.outcomes(replica.id, lost) if lost else []
+    replaced = {
+        (late.task, attempt_of(late)) for late in outcomes if late.observed <= REPLACES and late.number <= until
+    }
+    return [
+        line_of(entry, replica)
+        for entry in told
+        if entry.outcome != LOST or (entry.task, attempt_of(entry)) not in replaced
+    ]
 
 
 def take_in(batch: Batch, records: Sequence[Recorded]) -> int:

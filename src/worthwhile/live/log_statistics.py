@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,11 +21,12 @@ from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
 from worthwhile.live.group_commit import IN_THE_MIDDLE
 from worthwhile.live.replica import PORTION
-from worthwhile.live.stores.base import FAILED, OWN, REPLACES, RESTORED, LogRow, TaskRow
+from worthwhile.live.stores.base import FAILED, LOST, OWN, REPLACES, RESTORED, RESULT, WORTH_A_NUMBER, LogRow, TaskRow
 
 MOST_MARKS = 512
 LATELY = 1 / 32  # weight of the newest report in what an option did lately
 ENOUGH = 100  # reports of an option before a change is suspected
+A_FEW = 5.0  # reports of an option that tell how it scatters; fewer do not
 SURPRISING = 5.0  # standard errors
 UNKNOWN: Sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -63,11 +64,23 @@ class Failures:
 
     failed: int = 0
     lost: int = 0
-    reason: str | None = None
+    in_a_row: int = 0  # since it last had a result, or was restored
+    latest: int = FAILED  # or LOST
+    reasons: dict[int, str | None] = field(default_factory=dict)  # the latest of each
+
+    @property
+    def reason(self) -> str | None:
+        counts = {FAILED: self.failed, LOST: self.lost}
+        told = self.latest if counts[self.latest] else FAILED + LOST - self.latest
+        return self.reasons.get(told) if counts[told] else None
 
     def count(self, row: LogRow) -> None:
         self.failed, self.lost = self.failed + (row.outcome == FAILED), self.lost + (row.outcome != FAILED)
-        self.reason = row.reason
+        self.in_a_row, self.latest, self.reasons[row.outcome] = self.in_a_row + 1, row.outcome, row.reason
+
+    def take_back(self) -> None:
+        """A loss was none."""
+        self.lost, self.in_a_row = self.lost - 1, max(self.in_a_row - 1, 0)
 
 
 class LogStatistics:
@@ -138,16 +151,20 @@ class LogStatistics:
             raise
 
     def count(self, row: LogRow, cost: float) -> None:
+        arm = row.kind, row.option
+        if arm in self.failures and row.outcome in (RESULT, RESTORED):
+            self.failures[arm].in_a_row = 0
         if row.outcome == RESTORED:
             return
-        arm = row.kind, row.option
+        if row.observed <= REPLACES:
+            self.replace_loss(row, cost)
         if row.outcome:
             self.failures.setdefault(arm, Failures()).count(row)
         if row.reward is not None:
             self.count_result(arm, row.reward, cost)
         if row.observed <= REPLACES:
-            self.replace_loss(row, cost)
-        elif row.observed <= OWN:
+            return
+        if row.observed <= OWN:
             if row.observed < OWN:
                 self.retried[row.kind] += 1
             self.reports, self.reward, self.cost = self.reports + 1, self.reward + (row.reward or 0.0), self.cost + cost
@@ -155,7 +172,10 @@ class LogStatistics:
 
     def replace_loss(self, row: LogRow, cost: float) -> None:
         """What came of a task after it was taken for lost: it is still one report."""
-        self.failures.setdefault((row.kind, row.option), Failures()).lost -= 1
+        arm = row.kind, row.option
+        self.failures.setdefault(arm, Failures()).take_back()
+        if row.policy == WORTH_A_NUMBER and arm in self.moments:
+            self.discount_result(arm, row.reward_estimate, row.cost_estimate)
         self.reward += (row.reward or 0.0) - row.reward_estimate
         self.cost += cost - row.cost_estimate
         if self.marks and self.marks[-1].reports == self.reports:
@@ -166,6 +186,15 @@ class LogStatistics:
         weight = max(LATELY, 1.0 / moments[0])
         mean_reward, mean_cost = self.lately.get(arm, (0.0, 0.0))
         self.lately[arm] = mean_reward + weight * (reward - mean_reward), mean_cost + weight * (cost - mean_cost)
+
+    def discount_result(self, arm: tuple[int, int], reward: float, cost: float) -> None:
+        """A result that was none; that it had a part in what the option did lately fades by itself."""
+        moments = self.moments.pop(arm)
+        if moments[0] > 1.0:
+            left = one_more(moments, reward, cost, weight=-1.0)
+            self.moments[arm] = *left[:3], max(left[3], 0.0), max(left[4], 0.0), left[5]
+        else:
+            self.lately.pop(arm)
 
     def mark(self, task: int) -> None:
         """Remember every so many reports where the sums stood; fewer of them when they become too many."""
@@ -212,7 +241,8 @@ def surprising(difference: float, variance: float) -> bool:
 def score_errors(moments: Sequence[Sums], price: float) -> list[float]:
     """The standard error of the mean of reward − θ·cost for every option of a kind, NaN where nobody knows.
 
-    That of a single report is borrowed, as if the options of a kind scattered alike: in reward, and in cost/mean cost.
+    A few reports may agree by chance. Theirs is at least what is borrowed, as if the options of a kind scattered alike:
+    in reward, and in cost/mean cost.
     """
     pulls, _, mean_cost, reward_squares, cost_squares, products = np.reshape(moments, (-1, 6)).T
     several, freedom = pulls > 1.0, np.maximum(pulls - 1.0, 0.0).sum()
@@ -221,6 +251,6 @@ def score_errors(moments: Sequence[Sums], price: float) -> list[float]:
         own = np.sqrt(np.maximum(squares, 0.0) / (pulls - 1.0) / pulls)
         reward_scatter = reward_squares[several].sum() / freedom
         cost_scatter = (cost_squares[several] / mean_cost[several] ** 2).sum() / freedom
-        borrowed = np.sqrt(reward_scatter + price * price * cost_scatter * mean_cost**2)
-    errors: list[float] = np.where(several, own, np.where(pulls == 1.0, borrowed, np.nan)).tolist()
-    return errors
+        borrowed = np.sqrt((reward_scatter + price * price * cost_scatter * mean_cost**2) / pulls)
+    known: list[float] = np.where(pulls < A_FEW, np.fmax(own, borrowed), own).tolist()
+    return known

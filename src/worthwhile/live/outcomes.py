@@ -109,18 +109,23 @@ class Outcomes(Rows):
         entry = self.log_outcome(row, self.replica.settings.failed_reward, self.usual_cost(row), LOST, LEASE_ENDED)
         self.update(row._replace(report=entry, outcome=LOST, lease_end=0.0))
 
-    def next_attempt(self, row: TaskRow) -> TaskRow:
-        """The task with its latest attempt among the earlier ones, and nothing known of the next."""
+    def next_attempt(self, row: TaskRow, offered: list[int] | None = None) -> TaskRow:
+        """The task with its latest attempt among the earlier ones; `offered` to the next, unless that keeps its option.
+
+        Nothing else is known of the next.
+        """
         entry = self.entry_of(row)
         attempt = {
             "option": row.option, "cost": entry.cost, "overhead": row.overhead, "reason": entry.reason,
-            "outcome": row.outcome, "report": row.report,
+            "outcome": row.outcome, "report": row.report, "next": offered,
         }  # fmt: skip
         attempts = json.dumps([*json.loads(row.attempts or "[]"), attempt], ensure_ascii=False)
         return row._replace(reward=None, cost=None, report=None, outcome=RESULT, attempts=attempts, holder=None)
 
     def usual_cost(self, row: TaskRow) -> float:
-        """What a failure costs that nobody has measured: the average, from which the overhead is taken off."""
+        """What a failure costs: as reported before; else the average, from which the overhead is taken off."""
+        if row.cost is not None:
+            return row.cost
         if row.outcome == LOST:
             return self.entry_of(row).cost
         average = average_cost(self.replica.fold.state.totals, row.kind, row.option)

@@ -20,13 +20,14 @@ from worthwhile.live.completed import completed_ratio, failure_cost, failure_err
 from worthwhile.live.log_statistics import UNKNOWN, Failures, LogStatistics, score_errors
 from worthwhile.live.settings import policy_words
 from worthwhile.live.stores.schema import Damaged
-from worthwhile.live.summary import Comparison, KindSummary, OptionSummary, Summary
+from worthwhile.live.summary import Comparison, KindSummary, OptionSummary, Summary, counted
 from worthwhile.live.totals import Totals
-from worthwhile.live.validation import Option
+from worthwhile.live.validation import Option, option_text
 from worthwhile.optimum import solve
 from worthwhile.problem import Problem
 
 SURE = 2.0  # standard errors
+FEWEST = 2  # results of an option before a kind is settled; what is clearly worse is hardly ever tried a third time
 
 Counts = npt.NDArray[np.int64]
 Arm = tuple[int, int]  # kind and option
@@ -109,16 +110,25 @@ def kind_summary(now: Standing, moments: Known, failures: Mapping[Arm, Failures]
     """Every option judged by reward − θ·cost; the best first, and what has never succeeded last."""
     options, totals = option_summaries(now, moments, failures, kind), now.totals
     options.sort(key=lambda option: (-math.inf if option.score is None else option.score, option.pulls), reverse=True)
-    judged = [option for option in options if option.score is not None and not option.retired]
-    winner = judged[0] if judged else None
-    failing = [option for option in options if option.score is None and option.pulls and not option.retired]
+    usable = [option for option in options if not option.retired]
+    winner = next((option for option in usable if works(option)), None)
     options = [replace(option, winning=True) if option is winner else option for option in options]
     running, expired, failed = (int(counts[kind].sum()) for counts in (now.running, now.expired, now.failed))
     reports = sum(option.pulls - option.failed - option.lost for option in options)
     ratio = quotient(totals.reward[kind].sum(), totals.cost[kind].sum())
     name, best = now.kinds[kind], winner.option if winner else None
-    said = verdict(judged, failing)
+    said = verdict(usable)
+    if usable and usable[0].benched and usable[0].score is not None:  # the best, if it worked
+        arm = kind, now.texts.index(option_text(usable[0].option))
+        in_a_row = counted(failures.get(arm, Failures()).in_a_row, "failure")
+        leads = f"{shown(best)} leads" if winner else "nothing else works"
+        said = False, f"{shown(usable[0].option)} is benched after {in_a_row} in a row; {leads}"
     return KindSummary(name, reports, ratio, running, expired, best, *said, options=options, failed=failed)
+
+
+def works(option: OptionSummary) -> bool:
+    """Whether it has succeeded, and does not keep failing."""
+    return option.score is not None and not option.benched
 
 
 def option_summaries(now: Standing, moments: Known, failures: Mapping[Arm, Failures], kind: int) -> list[OptionSummary]:
@@ -143,24 +153,33 @@ def option_summaries(now: Standing, moments: Known, failures: Mapping[Arm, Failu
                 now.options[number], int(pulls), quotient(pulls, attempts) or 0.0, *means, score, finite(width),
                 int(observed), running, expired, now.texts[number] in retired, winning=False, failed=unhappy.failed,
                 lost=unhappy.lost, completed_cost=completed, benched=arm in now.benched, reason=unhappy.reason,
-                next_try=now.benched.get(arm),
+                next_try=now.benched.get(arm), results=int(seen),
             )
         )  # fmt: skip
     return options
 
 
-def verdict(judged: Sequence[OptionSummary], failing: Sequence[OptionSummary]) -> tuple[bool, str]:
-    """Whether the best is clearly the best, in words; `failing` are options that have never succeeded."""
-    if not judged:
+def verdict(options: Sequence[OptionSummary]) -> tuple[bool, str]:
+    """Whether the best is clearly the best, in words."""
+    working = [option for option in options if works(option)]
+    failing = [option for option in options if option.score is None and option.pulls]
+    if not working:
         return False, "nothing has succeeded yet" if failing else "nothing reported yet"
-    best, name = judged[0], shown(judged[0].option)
-    if len(judged) == 1 and not failing:
+    best, name = working[0], shown(working[0].option)
+    if len(working) == 1 and not failing:
         return False, f"only {name} has been tried"
-    rivals = [shown(option.option) for option in judged[1:] if not clearly_better(best, option)]
-    rivals += [shown(option.option) for option in failing if not option.benched]
-    if not rivals:
-        return True, f"{name} is clearly best"
-    return False, f"{name} leads; {listed(rivals)} may still be better"
+    if best.results < FEWEST:
+        return False, f"{name} leads after one report"
+    rivals = [option for option in working[1:] if option.results >= FEWEST and not clearly_better(best, option)]
+    rivals += [option for option in failing if not option.benched]
+    doubts = [f"{listed_options(rivals)} may still be better"] if rivals else []
+    if once := [option for option in working[1:] if option.results < FEWEST]:
+        doubts.append(f"{listed_options(once)} {'has' if len(once) == 1 else 'have'} one report only")
+    return not doubts, f"{name} leads; {'; '.join(doubts)}" if doubts else f"{name} is clearly best"
+
+
+def listed_options(options: Sequence[OptionSummary]) -> str:
+    return listed([shown(option.option) for option in options])
 
 
 def clearly_better(option: OptionSummary, rival: OptionSummary) -> bool:
@@ -181,12 +200,14 @@ def comparisons(now: Standing, achieved: float | None, moments: Known) -> list[C
     best = solve(problem)
     single = "no option was tried with every kind that has a choice"
     if best.single is not None:
-        single = f"always {shown(now.options[int(problem.options[best.single])])}"
+        option = int(problem.options[best.single])
+        benched = [now.kinds[kind] for kind, other in sorted(now.benched) if other == option]
+        single = f"always {shown(now.options[option])}" + f", benched for {listed(benched)} by now" * bool(benched)
     reward, cost = (problem.arrival @ np.nanmean(means, axis=1) for means in (problem.reward, problem.cost))
     rules: list[tuple[str, str, float | None]] = [
         ("best single option", single, best.single_ratio),
         ("per-kind greedy", "for each kind alone, its best reward per cost", best.greedy_ratio),
-        ("random", "any option that was tried, equally often", float(reward / cost)),
+        ("random", "any option that has succeeded, equally often", float(reward / cost)),
     ]
     return [Comparison(rule, says, ratio, advantage(achieved, ratio)) for rule, says, ratio in rules]
 

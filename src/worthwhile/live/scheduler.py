@@ -107,12 +107,12 @@ class Scheduler:
         self._transactor.do(lambda batch: batch.announce(names, texts))
 
     def retire(self, option: Option, kind: str | None = None) -> None:
-        """Never choose this option again, for one kind or for all."""
+        """Never choose this option again, for one kind or for all; also one that has never been on offer yet."""
         text, where = option_text(option), None if kind is None else check_text("kind", kind)
         self._transactor.do(lambda batch: batch.retire(where, text))
 
     def restore(self, option: Option, kind: str | None = None) -> None:
-        """Undo `retire`."""
+        """Undo `retire`, and give a benched option another try."""
         text, where = option_text(option), None if kind is None else check_text("kind", kind)
         self._transactor.do(lambda batch: batch.restore(where, text))
 

@@ -46,13 +46,14 @@ class OptionSummary:
     benched: bool = False  # it keeps failing, and is tried now and then only
     reason: str | None = None  # of its latest failure
     next_try: int | None = None  # of a benched one: after so many more reports of the kind
+    results: int = 0  # that the means are of
 
 
 @dataclass(frozen=True)
 class KindSummary:
     """One kind: its options, best first, and whether it is settled which one wins.
 
-    The winner is None while nothing has succeeded.
+    The winner is None while nothing has succeeded, or all that has is benched.
     """
 
     kind: str
@@ -138,7 +139,7 @@ class Summary:
 def headline(summary: Summary) -> list[str]:
     """The totals, in three lines."""
     expired = f", {summary.expired:,} expired" if summary.expired else ""
-    failed = f", {summary.failed:,} failed" if summary.failed else ""
+    failed = f", {counted(summary.failed, 'failed attempt')}" if summary.failed else ""
     done = f"; {number(summary.completed_ratio)} had every task been done" if summary.failed + summary.expired else ""
     return [
         f"{printable(summary.scheduler)}: {summary.policy}"

@@ -185,12 +185,12 @@ class Transactor(GroupCommit):
         return self.do(lambda batch: batch.tx.reports(batch.replica.id, after, count))
 
     def lines(self, after: int = 0, portion: int = PORTION) -> Iterator[list[Line]]:
-        """The log in portions, entries that were set aside left out."""
+        """The log in portions, without entries that were set aside and losses that were none."""
         until = self.do(lambda batch: batch.header.reports)
         while after < until:
             entries = self.entries(after, min(portion, until - after))
             after = entries[-1].number if entries else until
-            yield self.do(partial(lines, entries=entries))
+            yield self.do(partial(lines, entries=entries, until=until))
 
     def fold_at(self, policy: int, entry: int) -> Fold:
         """What a policy knew after an entry of the log."""

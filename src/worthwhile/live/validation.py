@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from worthwhile.errors import BadFeedback, BadParameter, BadTask, Error, UnknownTask
+from worthwhile.live.stores.base import MOST_ATTEMPTS
 from worthwhile.problem import LARGEST, SMALLEST
 
 Option = str | int | float | bool | None  # any JSON scalar
@@ -146,8 +147,8 @@ def reason_text(reason: Any) -> str | None:
 
 def attempt_number(value: Any) -> int:
     """Which attempt at a task; the first is 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST_OPTIONS:
-        raise BadFeedback(f"attempt = {quoted(value)}; it must be a whole number from 0 to {MOST_OPTIONS - 1}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST_ATTEMPTS:
+        raise BadFeedback(f"attempt = {quoted(value)}; it must be a whole number from 0 to {MOST_ATTEMPTS - 1}")
     return value
 
 

@@ -198,7 +198,7 @@ class Client:
         self._send("POST", "/retire", {"option": plain(option), "kind": kind})
 
     def restore(self, option: Option, kind: str | None = None) -> None:
-        """Undo `retire`."""
+        """Undo `retire`, and give a benched option another try."""
         self._send("POST", "/restore", {"option": plain(option), "kind": kind})
 
     def change(

@@ -14,9 +14,10 @@ from typing import NamedTuple, Protocol, TypeVar
 Answer = TypeVar("Answer")
 
 # LogRow.observed of what is no side observation. Attempts are counted from 0, so that a task has each of these once.
+MOST_ATTEMPTS = 1_000_000  # at a task
 OWN = -1  # minus the attempt: its outcome
-REPLACES = -1001  # minus the attempt: its outcome, after it was taken for lost
-RESTORES = -2_000_000  # minus the entry's number: no task, somebody has restored an option
+REPLACES = OWN - MOST_ATTEMPTS  # minus the attempt: its outcome, after it was taken for lost
+RESTORES = REPLACES - MOST_ATTEMPTS  # minus the entry's number: no task, somebody has restored an option
 
 RESULT, FAILED, LOST, RESTORED = range(4)  # LogRow.outcome, and but for the last TaskRow.outcome
 STATES = "reported", "failed", "expired"  # of tasks with these outcomes
@@ -71,7 +72,7 @@ class TaskRow(NamedTuple):
     features: str | None = None  # JSON
     probability: float | None = None  # of the choice, None if unknown
     outcome: int = RESULT
-    attempts: str | None = None  # JSON: earlier ones
+    attempts: str | None = None  # JSON: earlier ones, each with the options on offer to the next if that was a choice
     holder: str | None = None  # who has claimed it; empty if whoever did has released it
 
     # `decide` and `report` make three rows, with the next three methods: the one place that relies on the order of the
@@ -114,6 +115,15 @@ class TaskRow(NamedTuple):
         """Those that no earlier attempt has tried."""
         tried = {attempt["option"] for attempt in json.loads(self.attempts or "[]")}
         return [option for option in self.numbers if option not in tried]
+
+    @property
+    def choice(self) -> tuple[int, list[int]]:
+        """Which attempt the option was chosen for, and among which ones: who takes a task over keeps its option."""
+        earlier = json.loads(self.attempts or "[]")
+        for attempt in range(len(earlier), 0, -1):
+            if (offered := earlier[attempt - 1].get("next")) is not None:
+                return attempt, offered
+        return 0, self.numbers
 
     def ended(self) -> bool:
         """Reported, failed, lost or cancelled: it does not count as running, whatever its lease."""
@@ -262,7 +272,7 @@ class Transaction(Protocol):
     ) -> None:
         """Write new names, new tasks, what has changed of earlier ones, and new entries of the log; count them.
 
-        Reports, claims and leases change; what a decision was based on does not.
+        Reports, claims and leases change; what a decision was based on does only where there are earlier attempts.
         """
 
     def save(self, id: int, snapshot: Snapshot) -> None:

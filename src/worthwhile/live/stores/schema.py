@@ -76,7 +76,7 @@ create table reports (
   scheduler bigint not null,
   number bigint not null,
   task bigint not null,
-  observed bigint not null, -- the option that was seen on the side, or -1: the task's own report
+  observed bigint not null, -- the option that was seen on the side, or below 0: see OWN in base.py
   -- what is learned, repeated from the task so that the log alone is enough
   kind bigint,
   option bigint,

@@ -73,7 +73,7 @@ READ_TASKS_BY_KEY = f"{SELECT_TASKS} and key in ({{list}})"
 READ_DECIDED_LATER = f"{SELECT_TASKS} and decided > ? and lease_end > decided and report is null and cancelled = 0"
 READ_LATEST_TASKS = f"{SELECT_TASKS} order by task desc limit ?"
 ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values ({marks(25)})"
-# Option and overhead change only when history tells of a task first by an observation, then by its own report.
+# Option and overhead change with another attempt, and when history tells of a task by an observation, then by a report.
 CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?,
   outcome = ?, attempts = ?, lease_end = ?, holder = ?, checksum = ? where scheduler = ? and task = ?"""
 # Another attempt is another decision.
