@@ -16,7 +16,7 @@ from worthwhile.execution.executors import Job, LocalExecutor
 from worthwhile.execution.metering import LEAST_COST, Failure, Meter, Outcome, attempt
 from worthwhile.execution.results import Finished
 from worthwhile.execution.warm_up import WarmUp
-from worthwhile.live.task import Task
+from worthwhile.live.task import Task, in_words
 from worthwhile.live.validation import Option
 
 AT_ONCE = 16  # tasks per transaction: the first need not wait for the last
@@ -164,11 +164,11 @@ class RunningTasks:
         except WarmUpFailed:
             raise
         except (WorkerLost, TimedOut) as error:
-            return self.lost(f"{type(error).__name__}: {error}", error.seconds)
+            return self.lost(in_words(error), error.seconds)
         except (Exception, CancelledError) as error:
             if isinstance(error, BrokenExecutor) and self.local is not None:
                 raise  # no process can be started at all
-            return self.lost(f"{type(error).__name__}: {error}", time.perf_counter() - running.began)
+            return self.lost(in_words(error), time.perf_counter() - running.began)
 
     def lost(self, why: str, seconds: float) -> Failure:
         """Nobody was there to read the meter."""
