@@ -28,7 +28,8 @@ class RunningTask:
     def __init__(self, task: Task, arrival: Arrival) -> None:
         self.arrival = arrival
         self.earlier: tuple[str, ...] = ()  # why earlier attempts failed
-        self.spent = 0.0  # by them
+        self.tried: tuple[Option, ...] = ()  # by them
+        self.spent = 0.0
         self.begin(task)
 
     def begin(self, task: Task) -> None:
@@ -41,6 +42,7 @@ class RunningTask:
         """The next attempt, after one that has failed."""
         finished = self.finished(None)
         self.earlier, self.spent = (*self.earlier, finished.failure or ""), finished.cost
+        self.tried = (*self.tried, self.task.option)
         self.begin(task)
 
     def result(self) -> Outcome | Failure:
@@ -52,7 +54,8 @@ class RunningTask:
         """As its user is told; the reward is what was stored."""
         outcome = self.result()
         failure = outcome.why if isinstance(outcome, Failure) else None
-        return Finished(self.task, reward, self.spent + (outcome.cost or LEAST_COST), failure, self.earlier)
+        cost = self.spent + (outcome.cost or LEAST_COST)
+        return Finished(self.task, reward, cost, failure, self.earlier, self.tried)
 
 
 class RunningTasks:
