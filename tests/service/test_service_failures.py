@@ -57,7 +57,7 @@ def test_the_log_says_why_reports_were_refused_but_not_for_ever(
     served.post(f"{ONE}/tasks/1/report", {"reward": 1, "cost": -1})
     served.post(f"{ONE}/tasks/1/fail", {"cost": -2})
     served.post(f"{ONE}/reports", {"reports": [{"task": "1", "reward": 1, "cost": 0}, {"task": "9\n9", "cost": 1}]})
-    told = [record.getMessage() for record in caplog.records]
+    told = logged(caplog)
     assert [line.startswith("scheduler 'default' refused a report of task 1: cost = ") for line in told[:3]] == [
         True
     ] * 3
@@ -65,9 +65,13 @@ def test_the_log_says_why_reports_were_refused_but_not_for_ever(
     assert "Refused since this service started, its log says why: 4 reports." in summary_of(served)["warnings"]
     for _ in range(MOST_LOGGED):
         served.post(f"{ONE}/tasks/1/report", {"reward": 1, "cost": -1})
-    told = [record.getMessage() for record in caplog.records]
+    told = logged(caplog)
     assert len(told) == MOST_LOGGED
     assert told[-1].endswith("more of them are not logged within this minute")
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "worthwhile.service.dispatcher"]
 
 
 def summary_of(served: Served) -> Any:
