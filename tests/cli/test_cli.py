@@ -301,6 +301,9 @@ def test_an_export_with_failures_is_solved_and_replayed(capsys: pytest.CaptureFi
     assert main(["replay", str(path), "--tasks", "200", "--runs", "2", "--engine", "python"]) == 0
     told = capsys.readouterr()
     assert "nan" not in told.out
+    policies = ["--policy", "fixed-option,option=broken", "--policy", "fixed-option,option=good"]
+    found = document(capsys, "replay", str(path), "--tasks", "200", "--runs", "2", "--engine", "python", *policies)
+    assert [line["policy"] for line in found["policies"]] == policies[-1::-2]  # though it failed at no cost to speak of
     assert told.err.splitlines() == [
         "worthwhile: tasks: nothing of kind 'y' ever succeeded, so no option can be best there; left out"
     ]

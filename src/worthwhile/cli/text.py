@@ -151,7 +151,8 @@ def results_facts(results: Results) -> Facts:
     means, errors = ({name: read(name) for name in names} for read in (results.mean, results.error))
     sums = (results.measure(name)[:, :, -1] for name in ("expected_reward", "expected_cost"))
     gaps = dict(zip(results.policies, gap(results.best.ratio, *sums).tolist(), strict=True))
-    best_first = sorted(results.policies, key=means["regret"].__getitem__)
+    by = "loss" if results.problem.can_fail else "regret"  # who fails cheaply all the time has next to no regret
+    best_first = sorted(results.policies, key=means[by].__getitem__)
     return {
         "problem": results.problem.name,
         "units": units(results.problem),
