@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from earlier import earlier_default
+from earlier import commit_of, earlier_default
 from entrants import RIVALS, entrants, policy_of
 from judging import geometric, judge, print_verdicts, rivals_of
 from keeping import Kept, Key
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace, chosen: Sequence[Row], horizons: Sequence[i
     """Measure, print, judge; whether every limit is kept."""
     seed = APART * options.seed + (DEVELOP if options.develop else REPORT)
     rivals = () if options.alone else tuple(name for name in RIVALS if fnmatch.fnmatch(name, options.rivals))
-    others = {REFERENCE: reference} if reference else {}
+    others = {f"{REFERENCE} [{options.against}]": reference} if reference else {}  # kept under its commit
     runs = options.runs or (60 if options.full else 20)
 
     def everybody(row: Row, world: Environment) -> dict[str, str]:
@@ -162,6 +162,7 @@ def main() -> int:
     if options.list:
         print("\n".join(row.name for row in chosen))
         return 0
+    options.against = commit_of(options.against) if options.against else None
     begin, horizons = time.perf_counter(), options.tasks or [1_000, 10_000, *([100_000] if options.full else [])]
     with earlier_default(options.against) if options.against else nullcontext() as reference:
         kept = run(options, chosen, horizons, reference)

@@ -19,6 +19,15 @@ ROOT = Path(__file__).parents[1]
 MODULE, POLICY = "policies.imed", "RatioImed"  # where the default has always been
 
 
+def commit_of(name: str) -> str:
+    """The commit that a branch, a tag or the beginning of its number means now."""
+    git = ["git", "-C", str(ROOT), "rev-parse", "--verify", "--quiet", "--short=12", f"{name}^{{commit}}"]
+    found = subprocess.run(git, check=False, capture_output=True, text=True).stdout.strip()
+    if not found:
+        raise SystemExit(f"no commit {name!r} in {ROOT}; git log lists them")
+    return found
+
+
 @contextmanager
 def earlier_default(commit: str) -> Iterator[str]:
     """An import path for `simulate`, valid inside the block."""

@@ -35,19 +35,21 @@ class Kept:
                     self.measured[Key(*key)] = Measured(key[0], new, key[1], tuple(policies), runs, *values)
 
     def measure(self, row: Row, everybody: Entrants, ours: str, key: Key) -> Measured:
-        """Measure ours and all that is not known yet; keep the others."""
+        """Measure ours and all that is not known yet, and keep the others; the answer has only who was asked for."""
         known = self.measured.get(key)
         names = known.policies if known else ()
+        wanted = set[str]()
 
         def missing(row: Row, world: Environment) -> dict[str, str]:
-            asked = everybody(row, world).items()
-            return {label: policy for label, policy in asked if label == ours or label not in names}
+            asked = everybody(row, world)
+            wanted.update(asked)
+            return {label: policy for label, policy in asked.items() if label == ours or label not in names}
 
         found = measure(row, missing, key.tasks, key.runs, key.seed)
         found = known.join(found) if known else found
-        self.measured[key] = found.without(ours)
+        self.measured[key] = found.only({*found.policies} - {ours})
         self.save()
-        return found
+        return found.only(wanted)
 
     def save(self) -> None:
         if self.path is None:

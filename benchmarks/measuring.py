@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,9 +58,9 @@ class Measured(NamedTuple):
         names = self.policies + tuple(other.policies[place] for place in more)
         return Measured(self.row, self.new, self.tasks, names, self.runs, *values)
 
-    def without(self, policy: str) -> Measured:
-        """The same row without one of the policies."""
-        left = [place for place, name in enumerate(self.policies) if name != policy]
+    def only(self, policies: Container[str]) -> Measured:
+        """The same row with these of its policies."""
+        left = [place for place, name in enumerate(self.policies) if name in policies]
         names = tuple(self.policies[place] for place in left)
         values = (getattr(self, name)[..., left] for name in ARRAYS)
         return Measured(self.row, self.new, self.tasks, names, self.runs, *values)

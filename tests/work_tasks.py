@@ -187,7 +187,29 @@ def stay_cold(how: str) -> None:
     """A warm-up that fails."""
     if how == "die":
         os._exit(3)
-    raise KeyError(how)
+    raise Unspeakable if how == "unspeakable" else KeyError(how)
+
+
+class Unspeakable(Exception):
+    """Does not even say what is wrong."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+def raise_unspeakable(kind: str, option: Any, payload: Any) -> float:
+    raise Unspeakable
+
+
+class Unsendable(Unspeakable):
+    """Can be written and not read."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(one)
+
+
+def raise_unsendable() -> None:
+    raise Unsendable("a", "b")
 
 
 def wait_for(file: str) -> str:

@@ -57,7 +57,13 @@ def percent(share: float) -> str:
 
 
 def rounded(value: float, error: float) -> tuple[str, str]:
-    """A mean to the two leading digits of its error, and that error."""
+    """A mean to the two leading digits of its error, and that error.
+
+    >>> rounded(53.64, 0.0123), rounded(53.64, 3e-15)
+    (('53.640', '0.012'), ('53.64', '0'))
+    """
+    if math.isfinite(error) and error <= 1e-12 * abs(value):  # no more than how numbers are stored
+        error = 0.0
     if not (math.isfinite(error) and error > 0.0):
         return f"{value:.4g}", "–" if math.isnan(error) else f"{error:.2g}"
     decimals = max(0, 1 - math.floor(math.log10(error)))

@@ -71,6 +71,20 @@ def without(table: Table, rows: npt.NDArray[np.bool_]) -> Table:
     return Table(table.name, table.kinds, table.options, kind, option, item, *values, is_crossed(kind, option, item))
 
 
+def scorable(table: Table) -> tuple[Table, list[str]]:
+    """The table without kinds in which nothing ever succeeded, and which kinds these are."""
+    good = np.zeros(len(table.kinds), bool)
+    good[table.kind[~np.isnan(table.reward)]] = True
+    if good.all():
+        return table, []
+    if not good.any():
+        raise BadTable(f"{table.name}: every task has failed; there is nothing to score before one succeeds")
+    kept = without(table, ~good[table.kind])
+    names = np.array(table.kinds, dtype=object)
+    numbered = np.cumsum(good)[kept.kind] - 1
+    return kept._replace(kinds=tuple(names[good]), kind=numbered), names[~good].tolist()
+
+
 def read_columns(path: Path) -> tuple[dict[str, Any], int]:
     """The columns of a file, and the number that messages give its first row."""
     if not path.is_file():

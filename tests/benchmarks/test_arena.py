@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import earlier
+from arena import REFERENCE, best_settings
 from entrants import entrants, policy_of, scale_of
 from judging import judge
 from keeping import Kept, Key
@@ -132,12 +133,28 @@ def test_rivals_that_were_measured_are_not_measured_again(tmp_path: Path) -> Non
     assert Kept(path).measured[key].policies == ("oracle",)
 
 
+def test_each_commit_has_its_own_measurements_as_the_reference(tmp_path: Path) -> None:
+    path, key = tmp_path / "rivals.npz", Key("paper", 100, 4, 0)
+    then: dict[str, Measured] = {}
+    for commit, policy in (("one", "optimum"), ("other", "kind-greedy"), ("one", "no such policy")):
+        asked = {f"{REFERENCE} [{commit}]": policy, "ours": "random-option"}
+        found = Kept(path).measure(PAPER, lambda *_, asked=asked: asked, "ours", key)
+        assert found.policies == (*asked,)
+        best, _ = best_settings(found)
+        assert best.policies == (REFERENCE, "ours")
+        assert best.mean(REFERENCE) == then.setdefault(commit, best).mean(REFERENCE)
+    assert then["one"].mean(REFERENCE) < then["other"].mean(REFERENCE)
+
+
 def test_an_earlier_default_meets_the_same_worlds_as_todays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     for words in (["init", "-q"], ["add", "src"], ["commit", "-qm", "one"], ["tag", "v0"]):
         subprocess.run([*git, *words], check=True)
     monkeypatch.setattr(earlier, "ROOT", tmp_path)
+    assert earlier.commit_of("v0") == earlier.commit_of("HEAD")
+    with pytest.raises(SystemExit, match="no commit 'nowhere'"):
+        earlier.commit_of("nowhere")
     with earlier.earlier_default("v0") as policy:
         result = simulate(two_kinds(), {"then": policy, "now": "ratio-imed"}, 300, 2, engine="python")
     assert np.array_equal(result.curves[:, 0], result.curves[:, 1])

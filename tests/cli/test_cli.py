@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import runpy
+import shlex
 import sys
 from itertools import product
 from pathlib import Path
@@ -278,7 +279,7 @@ def test_every_example_in_the_help_is_understood(tmp_path: Path, monkeypatch: py
     top = parser()
     texts = [top.epilog, *(command.epilog for command in top._subparsers._group_actions[0].choices.values())]
     lines = [line.strip() for help_text in texts if help_text for line in help_text.splitlines()]
-    examples = [re.split("   | < ", line)[0].split()[1:] for line in lines if line.startswith("worthwhile ")]
+    examples = [shlex.split(re.split("   | < ", line)[0])[1:] for line in lines if line.startswith("worthwhile ")]
     assert len(examples) > 10
     for example in examples:
         assert top.parse_args(example).command == example[0]
@@ -290,3 +291,19 @@ def test_the_module_is_the_command(capsys: pytest.CaptureFixture[str], monkeypat
         runpy.run_module("worthwhile", run_name="__main__")
     assert end.value.code == 0
     assert "θ* = 2.2000" in capsys.readouterr().out
+
+
+def test_an_export_with_failures_is_solved_and_replayed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "tasks.csv"
+    rows = ["x,1,good,1,2,result", "x,2,good,,1,failed", "x,3,broken,,0.000005,failed", "y,4,good,,1,lost"]
+    path.write_text("\n".join(["task_type,item_id,option,reward,cost,outcome", *rows]))
+    assert document(capsys, "solve", str(path))["best_ratio"] == pytest.approx(1.0 / 3.0)
+    assert main(["replay", str(path), "--tasks", "200", "--runs", "2", "--engine", "python"]) == 0
+    told = capsys.readouterr()
+    assert "nan" not in told.out
+    policies = ["--policy", "fixed-option,option=broken", "--policy", "fixed-option,option=good"]
+    found = document(capsys, "replay", str(path), "--tasks", "200", "--runs", "2", "--engine", "python", *policies)
+    assert [line["policy"] for line in found["policies"]] == policies[-1::-2]  # though it failed at no cost to speak of
+    assert told.err.splitlines() == [
+        "worthwhile: tasks: nothing of kind 'y' ever succeeded, so no option can be best there; left out"
+    ]

@@ -98,14 +98,44 @@ def test_failures_are_told_and_shown(capsys: pytest.CaptureFixture[str], durable
     assert "has failed; it takes no report" in complaint(capsys, "report", durable, "1", "--reward", "1", "--cost", "1")
     with Scheduler(durable) as scheduler:
         scheduler.again("1")
+    assert document(capsys, "tasks", durable)["tasks"][0]["total_cost"] == 2.0
     for command, words in (
         (["tasks", durable], ["running", "attempts", " 2"]),
-        (["explain", durable, "1"], ["tried before", "failed", "2.0000", "KeyError: 'x'"]),
-        (["status", durable], ["1 failed", "NOTHING HAS SUCCEEDED YET for weather", "KeyError: 'x'"]),
+        (["explain", durable, "1"], ["running, 2.0000 spent", "tried before", "failed", "KeyError: 'x'"]),
+        (["status", durable], ["attempts", "1 failed", "NOTHING HAS SUCCEEDED YET for weather", "KeyError: 'x'"]),
     ):
         assert main(command) == 0
         text = capsys.readouterr().out
         assert [word for word in words if word not in text] == []
+
+
+def test_costs_of_attempts_add_up_where_they_are_shown(capsys: pytest.CaptureFixture[str], durable: str) -> None:
+    with Scheduler(durable) as scheduler:
+        task = scheduler.decide("weather", ["good", "broken"])
+        task.fail(cost=2.0)
+        task.again().report(reward=1.0, cost=0.5)
+        scheduler.decide("weather", ["good"]).report(reward=1.0, cost=0.25)
+    later, first = document(capsys, "tasks", durable)["tasks"]
+    assert (first["cost"], first["total_cost"], later["cost"], later["total_cost"]) == (0.5, 2.5, 0.25, 0.25)
+    assert main(["tasks", durable]) == 0
+    assert "2.5000" in capsys.readouterr().out
+    assert main(["explain", durable, "1"]) == 0
+    assert "reward 1.0000, cost 0.50000 (2.5000 with the attempts before)" in capsys.readouterr().out
+
+
+def test_options_are_retired_and_restored_from_a_shell(capsys: pytest.CaptureFixture[str], durable: str) -> None:
+    main(["decide", durable, "weather", "5", "10"])
+    capsys.readouterr()
+    assert main(["retire", durable, "5"]) == 0
+    assert main(["retire", durable, "10", "--kind", "rice"]) == 0
+    assert capsys.readouterr().out == "5: retired for all kinds\n10: retired for kind 'rice'\n"
+    assert {document(capsys, "decide", durable, "weather", "5", "10")["option"] for _ in range(3)} == {10}
+    assert "retired" in complaint(capsys, "decide", durable, "rice", "5", "10")
+    facts = {"option": 5, "kind": None, "retired": False}
+    assert document(capsys, "restore", durable, "5") == facts
+    assert document(capsys, "decide", durable, "rice", "5", "10")["option"] == 5
+    assert "neither retired nor benched" in complaint(capsys, "restore", durable, "5")
+    assert main(["restore", durable, "10", "--kind", "rice"]) == 0
 
 
 def test_a_bad_entry_is_shown_by_status(capsys: pytest.CaptureFixture[str], sqlite: str) -> None:

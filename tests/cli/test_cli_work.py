@@ -151,7 +151,7 @@ def test_what_fails_is_tried_again_when_asked_for(folder: Path, capsys: pytest.C
     words = ["work", "jobs_of_a_test:sometimes", "--store", "again.db", "--slots", "1", "--tasks", "tasks.jsonl"]
     assert main([*words, "--attempts", "2"]) == 0
     said = capsys.readouterr()
-    assert said.err == "task 1 (x) failed and was tried again: KeyError: 'bad'\n"
+    assert said.err == "task 1 (x, bad) failed and was tried again: KeyError: 'bad'\n"
     assert "4 tasks done, 0 of them failed, 0 were done before, 4 attempts followed a failed one" in said.out
     assert said.out.splitlines()[-1] == "most frequent failure: 4 × KeyError: 'bad'"
     assert main([*words, "--attempts", "0"]) == 2

@@ -154,13 +154,39 @@ def test_whoever_lost_a_task_neither_fails_it_nor_reports_another_option() -> No
         with pytest.raises(AlreadyFailed, match="run elsewhere"):
             end(ours, before, Failure("too late", 1.0))
         again = end(theirs, taken_over, Failure("not with bad", 1.0)).again
-        assert (again.option, again.attempt) == ("good", 2)  # the first one was lost
+        assert (taken_over.attempt, again.option, again.attempt) == (1, "good", 2)  # the first one was lost
         with pytest.raises(AlreadyFailed, match="run elsewhere"):
             end(ours, before, Outcome(1.0, 1.0))
         assert end(theirs, again, Outcome(1.0, 1.0)).reward == 1.0
         summary = scheduler.summary()
         assert (summary.reports, summary.failed, summary.expired, summary.reward) == (1, 1, 1, 1.0)
         assert scheduler.rebuild()
+
+
+def test_a_takeover_uses_up_no_attempt() -> None:
+    taken = list[str]()
+
+    def run(kind: str, option: Any, payload: Any) -> Outcome:
+        taken.append(option)
+        return Outcome(failed=True, cost=1.0)
+
+    options = ["a", "b", "c"]
+    with first(options) as scheduler, ThreadPoolExecutor(1) as executor:
+        scheduler._transactor.ask(Claiming(scheduler, "x", options, "key", 0.0, "theirs"))  # lost at once
+        settings: dict[str, Any] = {"executor": executor, "attempts": 2}
+        done = work(scheduler, [("x", options, None, "key")], run, **settings)
+        assert (taken, done.failed, done.tried_again) == (["a", "b"], 1, 1)
+        [line] = scheduler.latest(1)
+        assert (line.state, line.attempts) == ("failed", 3)
+        assert scheduler.rebuild()
+
+
+def test_a_task_that_was_taken_over_and_failed_is_tried_again_with_another_option() -> None:
+    with first(["a", "b"]) as scheduler:
+        for lease in (0.0, 1000.0):
+            task = scheduler._transactor.ask(Claiming(scheduler, "x", ["a", "b"], "key", lease, "ours")).task
+        task.fail(1.0)
+        assert task.again().option == "b"
 
 
 @pytest.fixture

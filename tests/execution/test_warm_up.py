@@ -19,6 +19,8 @@ from worthwhile.errors import BadParameter, WarmUpFailed
 from worthwhile.execution import executors
 from worthwhile.execution.clusters import executor_on
 from worthwhile.execution.results import Finished
+from worthwhile.live.claims import RELEASED
+from worthwhile.live.stores.base import TaskRow
 
 
 def warmed(folder: Path) -> Counter[str]:
@@ -100,7 +102,10 @@ def test_threads_wait_for_the_one_that_warms_up() -> None:
         assert (done.reported, done.reward, calls) == (11, 11.0, [1])
 
 
-@pytest.mark.parametrize(("how", "why"), [("die", "its process ended with code 3"), ("cold", "KeyError: 'cold'")])
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [("die", "its process ended with code 3"), ("cold", "KeyError: 'cold'"), ("unspeakable", ": Unspeakable")],
+)
 def test_nothing_runs_if_the_warm_up_fails(how: str, why: str) -> None:
     stream = [Arrival("x", [1], number, str(number)) for number in range(3)]
     cold = partial(work_tasks.stay_cold, how)
@@ -108,8 +113,34 @@ def test_nothing_runs_if_the_warm_up_fails(how: str, why: str) -> None:
         for _ in range(2):
             with pytest.raises(WarmUpFailed, match=f"{why}.*; no task runs without it: mend it or leave it out"):
                 work(scheduler, stream, work_tasks.double, executor=executor, warm_up=cold)
-        assert scheduler.summary().reports == 0
+        assert (scheduler.summary().reports, scheduler.summary().failed) == (0, 0)
+        assert {row.holder for row in rows_of(scheduler)} == {RELEASED}
         assert work(scheduler, stream, work_tasks.double, executor=executor).reported == 3
+
+
+def rows_of(scheduler: Scheduler) -> list[TaskRow]:
+    numbers = [int(line.task) for line in scheduler.latest(9)]
+    return scheduler._transactor.do(lambda batch: batch.tx.tasks(batch.replica.id, numbers))
+
+
+def test_a_task_without_a_key_does_not_stay_open_when_the_warm_up_fails() -> None:
+    with Scheduler() as scheduler, ThreadPoolExecutor(1) as executor:
+        with pytest.raises(WarmUpFailed):
+            work(
+                scheduler, [("x", [1])], work_tasks.double, executor=executor,
+                warm_up=partial(work_tasks.stay_cold, "unspeakable"),
+            )  # fmt: skip
+        assert [line.state for line in scheduler.latest(9)] == ["cancelled"]
+        assert scheduler.summary().running == 0
+
+
+def test_an_error_without_words_is_a_failure_like_others() -> None:
+    with Scheduler() as scheduler, LocalExecutor(1) as executor:
+        done = work(scheduler, [("x", [1])], work_tasks.raise_unspeakable, executor=executor)
+        assert done.reasons == {"Unspeakable": 1}
+        with pytest.raises(Exception, match=r"^Unsendable$"):
+            executor.submit(work_tasks.raise_unsendable).result()
+        assert executor.submit(pow, 2, 3).result() == 8
 
 
 def test_threads_fail_together_and_the_warm_up_is_not_tried_in_each() -> None:

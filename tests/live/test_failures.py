@@ -218,9 +218,10 @@ def test_a_table_with_failures_can_be_exported_loaded_and_replayed(address: str,
                 assert {line.state for line in other.latest(20)} == {"reported", "failed"}
                 assert other.rebuild()
             world = replay(path)
-            [reward], [cost] = world.problem.reward, world.problem.cost
+            [reward], [cost], ([rate], [lost]) = world.problem.reward, world.problem.cost, world.problem.failures
             broken, good = map(read_table(path).options.index, ("broken", "good"))
-            assert (reward[good], cost[good], reward[broken], cost[broken]) == (10.0, 2.5, 0.0, 1.0)
+            assert (reward[good], cost[good], rate[good]) == (10.0, 2.5, 0.0)
+            assert (rate[broken], lost[broken]) == (1.0, 1.0)
         with open(tmp_path / "table.csv", encoding="utf-8") as file:
             row = list(csv.DictReader(file))[1]
         assert (row["outcome"], row["reward"], row["attempt"]) == ("failed", "", "0")

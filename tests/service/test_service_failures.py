@@ -13,6 +13,7 @@ from service_process import ServiceProcess, store_at
 from worthwhile import Client, Scheduler
 from worthwhile.errors import AlreadyFailed, AlreadyReported, BadTask
 from worthwhile.live.scheduler import Scheduler as LiveScheduler
+from worthwhile.service.dispatcher import MOST_LOGGED
 
 TASKS = 300
 TRIES = max(3, TASKS // 20)
@@ -47,6 +48,34 @@ def test_a_task_fails_once_and_says_why(served: Served) -> None:
     assert served.get(f"{ONE}/tasks/1/explanation").json()["reason"] == "KeyError: 'x'"
     summary = served.get(f"{ONE}/summary").json()
     assert (summary["failed"], summary["reports"], summary["ratio"]) == (1, 1, 1 / 4.5)
+
+
+def test_the_log_says_why_reports_were_refused_but_not_for_ever(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    decided(served)
+    served.post(f"{ONE}/tasks/1/report", {"reward": 1, "cost": -1})
+    served.post(f"{ONE}/tasks/1/fail", {"cost": -2})
+    served.post(f"{ONE}/reports", {"reports": [{"task": "1", "reward": 1, "cost": 0}, {"task": "9\n9", "cost": 1}]})
+    told = logged(caplog)
+    assert [line.startswith("scheduler 'default' refused a report of task 1: cost = ") for line in told[:3]] == [
+        True
+    ] * 3
+    assert "task 9\\n9: no task" in told[3]
+    assert "Refused since this service started, its log says why: 4 reports." in summary_of(served)["warnings"]
+    for _ in range(MOST_LOGGED):
+        served.post(f"{ONE}/tasks/1/report", {"reward": 1, "cost": -1})
+    told = logged(caplog)
+    assert len(told) == MOST_LOGGED
+    assert told[-1].endswith("more of them are not logged within this minute")
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "worthwhile.service.dispatcher"]
+
+
+def summary_of(served: Served) -> Any:
+    return served.get(f"{ONE}/summary").json()
 
 
 def test_a_failed_task_is_tried_again_with_another_option(served: Served) -> None:

@@ -18,6 +18,7 @@ from worthwhile.optimum import solve
 from worthwhile.simulation.environments import replay
 from worthwhile.simulation.simulator import simulate
 from worthwhile.tables import COLUMNS, Table, as_table, read_table
+from worthwhile.testing import check_environment
 
 Row = tuple[str, str, str, float, float]
 
@@ -127,7 +128,7 @@ def test_the_overhead_that_an_export_has_is_part_of_the_cost(tmp_path: Path) -> 
     with Scheduler(overhead=5.0) as scheduler:
         for _ in range(4):
             task = scheduler.decide("x", ["small", "big"])
-            task.report(*{"small": (1.0, 1.0), "big": (3.0, 4.0)}[task.option])
+            task.report(*{"small": (1.0, 1.0), "big": (3.0, 4.0)}[str(task.option)])
         scheduler.export(file)
     table = read_table(file)
     assert {*table.cost} == {6.0, 9.0}
@@ -155,3 +156,68 @@ def test_an_option_without_rows_is_not_on_offer() -> None:
 def test_an_added_cost_may_not_eat_the_costs() -> None:
     with pytest.raises(BadTable, match=r"added cost -1 leaves costs at or below 0"):
         replay(table_of(crossed_rows()), added_cost=-1.0)
+
+
+HEADER = "task_type,item_id,option,reward,cost,overhead,observed,outcome,attempt\n"
+FAILURES = (
+    "x,1,steady,1.0,2.0,0,False,result,0\nx,2,steady,3.0,2.0,0,False,result,0\n"
+    "x,3,flaky,4.0,1.0,0,False,result,0\nx,4,flaky,,0.5,0,False,failed,0\n"
+    "x,5,flaky,2.0,3.0,0,False,result,0\nx,6,flaky,,0.7,0,False,lost,0\n"
+    "x,7,broken,,0.000005,0,False,failed,0\nx,7,flaky,,0.6,0,False,failed,1\n"
+    "x,8,flaky,,9.9,0,False,lost,0\nx,8,flaky,3.0,2.0,0,False,result,0\n"  # it did report, if late
+)
+
+
+def exported(folder: Path, rows: str = FAILURES) -> Path:
+    """A table as `export` writes it."""
+    path = folder / "tasks.csv"
+    path.write_text(HEADER + rows)
+    return path
+
+
+def test_failures_of_an_export_are_failures_of_the_problem(tmp_path: Path) -> None:
+    environment = replay(exported(tmp_path))
+    problem = environment.problem
+    assert problem.options == ("broken", "flaky", "steady")
+    assert problem.failure_rate is not None
+    assert problem.failure_cost is not None
+    assert problem.failure_rate.tolist() == [[1.0, 0.5, 0.0]]
+    assert problem.reward.tolist() == [[0.0, 3.0, 2.0]]
+    assert problem.cost.tolist() == [[5e-6, 2.0, 2.0]]
+    assert problem.failure_cost.tolist() == [[5e-6, pytest.approx(0.6), 2.0]]
+    best = solve(problem)  # flaky fails once for every success
+    assert best.best.tolist() == [1]
+    assert best.ratio == pytest.approx(3.0 / 2.6)
+    assert best.cheapest_ratio == pytest.approx(2.0 / 2.0)
+    check_environment(environment)
+    check_environment(replay(exported(tmp_path), added_cost=0.5))
+    assert replay(exported(tmp_path), added_cost=0.5).problem.failure_cost.tolist() == [  # type: ignore[union-attr]
+        [pytest.approx(0.500005), pytest.approx(1.1), 2.5]
+    ]
+
+
+def test_an_always_failing_option_earns_nothing_in_a_replay(tmp_path: Path) -> None:
+    environment = replay(exported(tmp_path))
+    policies = ["ratio-imed", "kind-greedy", "optimum", "fixed-option,option=broken"]
+    for engine in ("python", "compiled"):
+        result = simulate(environment, policies, 3000, 4, engine=engine)
+        assert np.isfinite(result.measure("ratio")).all()
+        assert result.mean("loss")["ratio-imed"] < 0.1
+        assert result.mean("loss")["optimum"] == pytest.approx(0.0, abs=1e-12)
+        assert result.mean("ratio")["fixed-option,option=broken"] == 0.0
+
+
+def test_kinds_in_which_nothing_succeeded_are_left_out_and_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hopeless = "".join(f"{kind},{kind}1,broken,,1.0,0,False,failed,0\n" for kind in ("a", "z"))
+    path = exported(tmp_path, hopeless + FAILURES)
+    environment = replay(path)
+    assert "tasks: nothing of kinds 'a', 'z' ever succeeded" in caplog.text
+    assert environment.problem.kinds == ("x",)
+    check_environment(environment)
+    assert np.isfinite(simulate(environment, ["kind-greedy"], 100, 2, engine="python").measure("ratio")).all()
+    with pytest.raises(BadTable, match=r"kind 'z' has an arrival, but nothing of it ever succeeded; leave it out"):
+        replay(path, arrival={"x": 0.5, "z": 0.5})
+    with pytest.raises(BadTable, match=r"every task has failed"):
+        replay(exported(tmp_path, hopeless))

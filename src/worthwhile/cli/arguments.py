@@ -13,11 +13,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
+from worthwhile.cli.output import say
 from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.problem import Problem
 from worthwhile.problem_files import read_problem
 from worthwhile.random_problems import random_problem
 from worthwhile.simulation.environments import replay
+from worthwhile.simulation.environments.replay import left_out_words
+from worthwhile.tables import Table, read_table, scorable
 
 INTERRUPTED = 130  # the exit code after Ctrl-C, as shells count: 128 + SIGINT
 TABLE_FORMATS = (".parquet", ".csv")
@@ -84,7 +87,15 @@ def problem_from(text: str) -> Problem:
         if not seed.isdecimal():
             raise BadParameter(f"{text}: write random:FAMILY:SEED with a whole number as seed, like random:train:3")
         return random_problem(family, int(seed))
-    return replay(text).problem if text.endswith(READABLE) else read_problem(text)
+    return replay(table_from(text)).problem if text.endswith(READABLE) else read_problem(text)
+
+
+def table_from(path: str) -> Table:
+    """A recorded table; kinds that cannot be scored are named and left out."""
+    table, left_out = scorable(read_table(path))
+    if left_out:
+        say(left_out_words(table.name, left_out))
+    return table
 
 
 def check_target(path: Path | None, suffixes: Sequence[str], module: str, extra: str) -> None:

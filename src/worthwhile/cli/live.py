@@ -34,6 +34,21 @@ examples:
   worthwhile report tasks.db 812 --failed --reason "no memory"   at what such tasks cost on average, or --cost C
   worthwhile report tasks.db 812 --cancel                       it will not report
 """
+RETIRE = """\
+Tasks that have the option already go on. `worthwhile restore` undoes it.
+
+examples:
+  worthwhile retire tasks.db 20                                 never choose 20 again
+  worthwhile retire tasks.db 20 --kind weather                  for this kind only
+"""
+RESTORE = """\
+Undoes `worthwhile retire`, with the same OPTION and KIND. An option that is benched because it kept failing, and was
+not retired, is forgiven: say so when you have repaired it.
+
+examples:
+  worthwhile restore tasks.db 20
+  worthwhile restore tasks.db 20 --kind weather
+"""
 STATUS = """\
 examples:
   worthwhile status tasks.db
@@ -102,6 +117,13 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--failed", action="store_true", help="it has failed")
     parser.add_argument("--reason", metavar="TEXT", help="why it has failed")
     parser.add_argument("--cancel", action="store_true", help="it will not report")
+    for name, help, epilog in (
+        ("retire", "never choose an option again", RETIRE),
+        ("restore", "undo retire, or forgive an option that failed", RESTORE),
+    ):
+        parser = add(name, help, epilog, run_retire)
+        parser.add_argument("option", metavar="OPTION", help="as in `worthwhile decide`")
+        parser.add_argument("--kind", metavar="KIND", help="for this kind only (all)")
     add("status", "how a live scheduler stands", STATUS, run_status)
     parser = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
     parser.add_argument("--count", type=positive, default=20, metavar="N", help="how many (20)")
@@ -155,6 +177,17 @@ def check_report(arguments: argparse.Namespace) -> None:
         raise BadParameter("--failed: what has failed has no reward; leave --reward out")
     if arguments.reason is not None and not arguments.failed:
         raise BadParameter("--reason says why a task has failed; add --failed")
+
+
+def run_retire(arguments: argparse.Namespace) -> int:
+    """worthwhile retire, worthwhile restore"""
+    option, kind = as_option(arguments.option), arguments.kind
+    with opened(arguments) as scheduler:
+        (scheduler.retire if arguments.command == "retire" else scheduler.restore)(option, kind)
+    where = "all kinds" if kind is None else f"kind {kind!r}"
+    facts = {"option": option, "kind": kind, "retired": arguments.command == "retire"}
+    show(facts, f"{shown(option)}: {arguments.command}d for {where}", arguments.json)
+    return 0
 
 
 def run_status(arguments: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ from worthwhile.cli.arguments import (
     delay,
     import_from_here,
     problem_from,
+    table_from,
     whole,
 )
 from worthwhile.cli.output import say, show
@@ -67,6 +68,7 @@ After Ctrl-C the finished runs are shown and saved as usual; the exit code is 13
 """
 REPLAY = """\
 TABLE has the columns task_type, item_id, option, reward, cost: one row for each time an item was done with an option.
+Where a column `outcome` says failed or lost, the row needs no reward: that time, the option failed at this cost.
 
 examples:
   worthwhile replay measurements.parquet
@@ -170,9 +172,8 @@ def run_simulate(arguments: argparse.Namespace) -> int:
 
 def run_replay(arguments: argparse.Namespace) -> int:
     """worthwhile replay"""
-    environment = replay(
-        arguments.table, arguments.added_cost, reward_unit=arguments.reward_unit, cost_unit=arguments.cost_unit
-    )
+    table, units = table_from(arguments.table), (arguments.reward_unit, arguments.cost_unit)
+    environment = replay(table, arguments.added_cost, None, *units)
     return try_policies(environment, environment.problem, arguments)
 
 

@@ -151,7 +151,8 @@ def results_facts(results: Results) -> Facts:
     means, errors = ({name: read(name) for name in names} for read in (results.mean, results.error))
     sums = (results.measure(name)[:, :, -1] for name in ("expected_reward", "expected_cost"))
     gaps = dict(zip(results.policies, gap(results.best.ratio, *sums).tolist(), strict=True))
-    best_first = sorted(results.policies, key=means["regret"].__getitem__)
+    by = "loss" if results.problem.can_fail else "regret"  # who fails cheaply all the time has next to no regret
+    best_first = sorted(results.policies, key=means[by].__getitem__)
     return {
         "problem": results.problem.name,
         "units": units(results.problem),
@@ -248,7 +249,7 @@ def for_json(value: Any) -> Any:
 def tasks_text(lines: list[TaskLine]) -> str:
     """The answer to `worthwhile tasks`."""
     rows = [
-        [line.task, line.kind, shown(line.option), line.state, number(line.reward), number(line.cost),
+        [line.task, line.kind, shown(line.option), line.state, number(line.reward), number(line.total_cost),
          time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(line.decided)), line.key or "", printable(line.reason or ""),
          f"{line.attempts}" if line.attempts > 1 else ""]
         for line in lines
@@ -264,6 +265,9 @@ def explain_text(why: Explanation) -> str:
     feedback = f", reward {number(why.reward)}, cost {number(why.cost)}" if why.state == "reported" else ""
     if why.state == "failed":
         feedback = f", cost {number(why.cost)}"
+    if why.attempts:
+        total = number(why.total_cost)
+        feedback += f" ({total} with the attempts before)" if feedback else f", {total} spent on the attempts before"
     feedback += f": {printable(why.reason)}" if why.reason else ""
     head = [
         f"task {why.task} of kind {why.kind!r} got option {shown(why.option)}: {why.why}",
@@ -273,7 +277,7 @@ def explain_text(why: Explanation) -> str:
         ["→" * option.chosen, shown(option.option), str(option.pulls), str(option.running), *estimates(option)]
         for option in why.options
     ]
-    columns = ["", "option", "reports", "running", "reward estimate", "cost estimate", "reward − θ·cost"]
+    columns = ["", "option", "attempts", "running", "reward estimate", "cost estimate", "reward − θ·cost"]
     parts = ["\n".join(head)] + ([table(columns, rows, left=(0, 1))] if rows else [])
     if why.attempts:
         earlier = [

@@ -152,8 +152,8 @@ class ShowFailures:
 
     def __call__(self, finished: Finished) -> None:
         task = finished.task
-        for cause in finished.earlier:
-            self.show(f"task {task.id} ({task.kind}) failed and was tried again", cause)
+        for option, cause in zip(finished.tried, finished.earlier, strict=True):
+            self.show(f"task {task.id} ({task.kind}, {shown(option)}) failed and was tried again", cause)
         if finished.failure is not None:
             self.show(f"task {task.id} ({task.kind}, {shown(task.option)}) failed", finished.failure)
 

@@ -45,14 +45,14 @@ def rules_of(problem: Problem) -> dict[str, float]:
     offered = problem.offered
     best = solve(problem)
     last = offered.shape[1] - 1
-    random = (np.nanmean(np.where(offered, means, np.nan), axis=1) for means in (problem.reward, problem.cost))
-    reward, cost = (float(problem.arrival @ mean) for mean in random)
+    each = (*problem.means_per_attempt, 1.0 - problem.failures[0])
+    reward, cost, done = (np.nanmean(np.where(offered, means, np.nan), axis=1) for means in each)
     return {
         OPTIMUM: best.ratio,
         "greedy per kind": best.greedy_ratio,
         "always shortest": ratio_of(problem, np.argmax(offered, axis=1)),
         "always longest": ratio_of(problem, last - np.argmax(offered[:, ::-1], axis=1)),
-        "at random": reward / cost,
+        "at random": float(problem.arrival @ (reward / done)) / float(problem.arrival @ (cost / done)),
     }
 
 

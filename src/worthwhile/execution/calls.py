@@ -8,6 +8,8 @@ import struct
 from contextlib import suppress
 from multiprocessing import connection
 
+from worthwhile.live.task import in_words
+
 # In front of an answer: which call it answers, and which process does. A task may fork, and its copy may come back from
 # the call as well, at any time.
 LABEL = struct.Struct("<QQ")
@@ -44,4 +46,4 @@ def failure(error: Exception) -> bytes:
         pickle.loads(message)  # some can be written and not read: those whose __init__ wants other arguments
         return message
     except Exception:
-        return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))
+        return pickle.dumps((False, RuntimeError(in_words(error))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
 from worthwhile.errors import AlreadyFailed, AlreadyReported, BadTask
@@ -10,7 +11,7 @@ from worthwhile.execution.metering import Failure, Outcome
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
 from worthwhile.live.requests import Retrying
-from worthwhile.live.stores.base import LOST, TaskRow
+from worthwhile.live.stores.base import FAILED, LOST, TaskRow
 from worthwhile.live.task import Task
 from worthwhile.live.validation import option_text, reason_text, task_number
 
@@ -25,7 +26,7 @@ class Ended(NamedTuple):
 class Limits(NamedTuple):
     """What becomes of failures."""
 
-    attempts: int = 1  # at a task, the first one included
+    attempts: int = 1  # at a task that may fail, the first one included
     failed_reward: float | None = None  # what one is worth, unless the scheduler knows
 
 
@@ -66,8 +67,8 @@ class Ending(Request):
             raise AlreadyFailed(f"task {self.task} is run elsewhere by now")
 
     def again(self, batch: Batch, row: TaskRow) -> Task | None:
-        """Another attempt, unless there were enough, or every option has failed."""
-        if row.attempt + 1 >= self.limits.attempts:
+        """Another attempt, unless enough have failed, or every option has; one that was lost is nobody's fault."""
+        if 1 + sum(one["outcome"] == FAILED for one in json.loads(row.attempts or "[]")) >= self.limits.attempts:
             return None
         try:
             return Retrying(self.claims.scheduler, row.task, row.attempt, self.claims.lease).action(batch)

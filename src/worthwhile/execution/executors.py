@@ -23,6 +23,7 @@ from worthwhile.errors import BadParameter, TimedOut, WarmUpFailed, WorkerLost
 from worthwhile.execution.calls import LABEL
 from worthwhile.execution.processes import SPAWN, start_worker
 from worthwhile.execution.warm_up import WarmUp, failed, warm
+from worthwhile.live.task import in_words
 
 LOOK_AGAIN = 1.0  # seconds: a dead process whose children keep its pipe open sends no end of file; noticed by then
 GRACE = 2.0  # seconds for a process to end by itself, and again for it to be killed
@@ -153,7 +154,7 @@ class LocalExecutor(Executor):
             self.replace(slot)
             raise error if doomed else failed(warm_up, str(error)) from None
         if not good:
-            raise answer if isinstance(answer, WarmUpFailed) else failed(warm_up, f"{type(answer).__name__}: {answer}")
+            raise answer if isinstance(answer, WarmUpFailed) else failed(warm_up, in_words(answer))
         process.warm = warm_up.mark
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from worthwhile.live.task import Task
+from worthwhile.live.validation import Option
 
 MOST_REASONS = 1000  # that are counted: those that come first are frequent enough
 
@@ -18,6 +19,7 @@ class Finished(NamedTuple):
     cost: float  # of all attempts that were made here
     failure: str | None = None
     earlier: tuple[str, ...] = ()  # why the attempts before the last one failed
+    tried: tuple[Option, ...] = ()  # their options
 
 
 @dataclass

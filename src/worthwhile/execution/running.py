@@ -16,7 +16,7 @@ from worthwhile.execution.executors import Job, LocalExecutor
 from worthwhile.execution.metering import LEAST_COST, Failure, Meter, Outcome, attempt
 from worthwhile.execution.results import Finished
 from worthwhile.execution.warm_up import WarmUp
-from worthwhile.live.task import Task
+from worthwhile.live.task import Task, in_words
 from worthwhile.live.validation import Option
 
 AT_ONCE = 16  # tasks per transaction: the first need not wait for the last
@@ -28,7 +28,8 @@ class RunningTask:
     def __init__(self, task: Task, arrival: Arrival) -> None:
         self.arrival = arrival
         self.earlier: tuple[str, ...] = ()  # why earlier attempts failed
-        self.spent = 0.0  # by them
+        self.tried: tuple[Option, ...] = ()  # by them
+        self.spent = 0.0
         self.begin(task)
 
     def begin(self, task: Task) -> None:
@@ -41,6 +42,7 @@ class RunningTask:
         """The next attempt, after one that has failed."""
         finished = self.finished(None)
         self.earlier, self.spent = (*self.earlier, finished.failure or ""), finished.cost
+        self.tried = (*self.tried, self.task.option)
         self.begin(task)
 
     def result(self) -> Outcome | Failure:
@@ -52,7 +54,8 @@ class RunningTask:
         """As its user is told; the reward is what was stored."""
         outcome = self.result()
         failure = outcome.why if isinstance(outcome, Failure) else None
-        return Finished(self.task, reward, self.spent + (outcome.cost or LEAST_COST), failure, self.earlier)
+        cost = self.spent + (outcome.cost or LEAST_COST)
+        return Finished(self.task, reward, cost, failure, self.earlier, self.tried)
 
 
 class RunningTasks:
@@ -164,11 +167,11 @@ class RunningTasks:
         except WarmUpFailed:
             raise
         except (WorkerLost, TimedOut) as error:
-            return self.lost(f"{type(error).__name__}: {error}", error.seconds)
+            return self.lost(in_words(error), error.seconds)
         except (Exception, CancelledError) as error:
             if isinstance(error, BrokenExecutor) and self.local is not None:
                 raise  # no process can be started at all
-            return self.lost(f"{type(error).__name__}: {error}", time.perf_counter() - running.began)
+            return self.lost(in_words(error), time.perf_counter() - running.began)
 
     def lost(self, why: str, seconds: float) -> Failure:
         """Nobody was there to read the meter."""

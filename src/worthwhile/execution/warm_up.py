@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from worthwhile.errors import BadParameter, WarmUpFailed
+from worthwhile.live.task import in_words
 
 LOCK = threading.Lock()
 DONE: dict[str, str] = {}  # in this process: why each warm-up failed, empty if it did not
@@ -41,7 +42,7 @@ def cause(call: Callable[[], Any]) -> str:
     try:
         call()
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return in_words(error)
     return ""
 
 

@@ -55,7 +55,7 @@ class Claiming(Deciding):
         free = row.holder in (None, RELEASED, self.holder, self.instead_of) or row.lease_end <= now
         if free and not row.ended():
             row = held(batch, row, self.holder, self.lease)
-            task.state = row.state(now)
+            task.state, task.attempt = row.state(now), row.attempt
         return Claim(task, row.holder, row.decided, now)
 
 
@@ -76,7 +76,7 @@ class Renewing(Request):
 
 
 class Releasing(Request):
-    """Says that tasks will not be run after all: anybody may, at once."""
+    """Says that tasks will not be run after all: anybody may, at once; one without a key is nobody's for good."""
 
     def __init__(self, holder: str, tasks: Iterable[str]) -> None:
         self.holder, self.tasks = holder, list(map(int, tasks))
@@ -84,7 +84,7 @@ class Releasing(Request):
     def action(self, batch: Batch) -> None:
         for row in rows_of(batch, self.tasks):
             if row.holder == self.holder and not row.ended():
-                batch.update(row._replace(holder=RELEASED))
+                batch.update(row._replace(holder=RELEASED, cancelled=int(row.key is None)))
 
 
 def held(batch: Batch, row: TaskRow, holder: str, lease: float) -> TaskRow:

@@ -66,6 +66,7 @@ class Explanation:
     cost: float | None
     reason: str | None = None  # of a failure
     attempts: list[Attempt] = field(default_factory=list)  # earlier ones; what is explained is the latest
+    total_cost: float | None = None  # of all of them
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class TaskLine:
     key: str | None
     reason: str | None = None  # of a failure
     attempts: int = 1
+    total_cost: float | None = None  # of all attempts
 
 
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
@@ -105,6 +107,7 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
         row.cost,
         reasons(batch, [row]).get(row.task),
         earlier_attempts(row, replica),
+        total_cost(row),
     )
 
 
@@ -114,6 +117,12 @@ def earlier_attempts(row: TaskRow, replica: Replica) -> list[Attempt]:
     return [
         Attempt(replica.option(one["option"]), STATES[one["outcome"]], one["cost"], one["reason"]) for one in earlier
     ]
+
+
+def total_cost(row: TaskRow) -> float | None:
+    """What all attempts have cost, as far as that is known."""
+    known = [one["cost"] for one in json.loads(row.attempts or "[]")] + [row.cost]
+    return sum(cost for cost in known if cost is not None) if any(cost is not None for cost in known) else None
 
 
 def reasons(batch: Batch, rows: Sequence[TaskRow]) -> dict[int, str | None]:
@@ -230,4 +239,5 @@ def task_line(batch: Batch, row: TaskRow, reason: str | None) -> TaskLine:
         row.key,
         reason,
         row.attempt + 1,
+        total_cost(row),
     )

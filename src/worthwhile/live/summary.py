@@ -13,7 +13,7 @@ from worthwhile.live.validation import Option
 MOST_KINDS = 40  # that are printed
 MOST_SET_ASIDE = 10
 COLUMNS = (
-    "kind", "option", "reports", "share", "reward", "cost", "reward − θ·cost", "running", "observed", "failed",
+    "kind", "option", "attempts", "share", "reward", "cost", "reward − θ·cost", "running", "observed", "failed",
     "verdict",
 )  # fmt: skip
 LEFT = ("kind", "option", "verdict")

@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
+from worthwhile.formatting import printable
 from worthwhile.live.group_commit import Request
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores import open_store
@@ -34,6 +35,7 @@ KEPT = 60.0  # seconds for which an answer waits for who asked
 LOG_PATIENCE = 1.0  # seconds to wait for another reader of the same log
 MOST_SCHEDULERS = 1000
 MOST_IN_BATCH = 2000
+MOST_LOGGED = 20  # refused reports of a scheduler per minute
 
 Answer = TypeVar("Answer")
 
@@ -63,6 +65,7 @@ class Dispatcher:
         self.jobs: SimpleQueue[Job | None] = SimpleQueue()
         self.queued = 0  # requests
         self.refused = 0  # reports, by this process
+        self.minute, self.logged = 0.0, 0  # since when, and how many of them were logged
         self.thread = threading.Thread(target=self.work, name=f"dispatcher {scheduler.name}", daemon=True)
         self.thread.start()
 
@@ -115,6 +118,17 @@ class Dispatcher:
             self.queued -= len(requests)
             if not done.done():
                 done.set_result(None)
+
+    def refuse(self, task: str | int, error: Error) -> None:
+        """A report that cannot be taken: counted, and said in the log, unless that has been said too often just now."""
+        self.refused += 1
+        if self.loop.time() - self.minute > 60.0:
+            self.minute, self.logged = self.loop.time(), 0
+        self.logged += 1
+        if self.logged <= MOST_LOGGED:
+            last = "; more of them are not logged within this minute" * (self.logged == MOST_LOGGED)
+            words = printable(f"{str(task)[:50]}: {' '.join(str(error).split())}")
+            log.warning("scheduler %r refused a report of task %s%s", self.scheduler.name, words, last)
 
     def summary(self) -> Summary:
         """How the scheduler stands, and what this process refused."""

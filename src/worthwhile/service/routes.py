@@ -211,7 +211,8 @@ async def report(call: Call) -> schemas.Taken:
         reporting = Reporting(call.path["task"], call.body.reward, call.body.cost)
         await dispatcher.do(reporting, call.service.dispatchers.patience)
     except Error as error:
-        dispatcher.refused += status_of(error) < 500
+        if status_of(error) < 500:
+            dispatcher.refuse(call.path["task"], error)
         raise
     return schemas.Taken(1)
 
@@ -221,7 +222,8 @@ async def fail(call: Call) -> schemas.Taken:
     try:
         await call.do(failing(call.path["task"], call.body.cost, call.body.reason))
     except Error as error:
-        dispatcher.refused += status_of(error) < 500
+        if status_of(error) < 500:
+            dispatcher.refuse(call.path["task"], error)
         raise
     return schemas.Taken(1)
 
@@ -236,12 +238,11 @@ async def report_many(call: Call) -> schemas.ReportedMany:
     """Every report is taken, or has its own problem."""
     dispatcher, reports = await call.dispatcher(), call.body.reports
     answers = await ask_each(call, dispatcher, reports, lambda _, report: result_or_failure(report))
-    refused = [
-        schemas.RefusedReport(index, reports[index].task, problem_of(answer))
-        for index, answer in enumerate(answers)
-        if isinstance(answer, Error)
-    ]
-    dispatcher.refused += len(refused)
+    refused = []
+    for index, answer in enumerate(answers):
+        if isinstance(answer, Error):
+            refused.append(schemas.RefusedReport(index, reports[index].task, problem_of(answer)))
+            dispatcher.refuse(reports[index].task, answer)
     return schemas.ReportedMany(len(reports) - len(refused), refused)
 
 

@@ -1,14 +1,15 @@
 """Replay of recorded tables: columns task_type, item_id, option, reward, cost.
 
 Each task is a recorded item of its kind. Where every item has one row for every option of its kind (fully crossed), the
-choice is answered with that very item's row; elsewhere with a random row of the (kind, option).
+choice is answered with that very item's row; elsewhere with a random row of the (kind, option). Rows of tasks that have
+failed answer with a failure.
 """
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,9 @@ from worthwhile.errors import BadTable, did_you_mean
 from worthwhile.problem import Noise, Problem
 from worthwhile.simulation.environments.base import Environment, cumulative, draw_kinds
 from worthwhile.state import Floats, Indices
-from worthwhile.tables import Table, read_table
+from worthwhile.tables import Table, read_table, scorable
+
+log = logging.getLogger(__name__)
 
 
 class ReplayWorld(NamedTuple):
@@ -49,24 +52,57 @@ def replay(
     """An environment that answers from a recorded table; kinds arrive as their share of items, or as told."""
     if not isinstance(table, Table):
         table = read_table(table)
-    size = len(table.kinds), len(table.options)
-    cell = table.kind * size[1] + table.option
-    order = np.lexsort((table.item, cell))
-    rows = np.bincount(cell, minlength=size[0] * size[1]).reshape(size)
-    first = (np.cumsum(rows) - rows.ravel()).reshape(size)
+    table, left_out = scorable(table)
+    if left_out:
+        log.warning("%s", left_out_words(table.name, left_out))
+    check_arrival(table, left_out, arrival)
     cost = check_added(table, added_cost)
-    failed = np.isnan(table.reward)
-    succeeded = np.bincount(cell[~failed], minlength=size[0] * size[1]).reshape(size)
-    completed = np.where(succeeded > 0, succeeded, rows)  # what failures cost is paid by the tasks that succeed
-    with np.errstate(invalid="ignore"):
-        reward = np.where(failed, 0.0, table.reward)
-        mean_reward = np.bincount(cell, reward, size[0] * size[1]).reshape(size) / completed
-        mean_cost = np.bincount(cell, cost, size[0] * size[1]).reshape(size) / completed
     names, silent = (table.name, table.kinds, table.options), Noise(sd=0.0)  # the noise is in the rows
-    problem = Problem(*names, shares(table, arrival), mean_reward, mean_cost, silent, silent)
-    problem = replace(problem, reward_unit=reward_unit, cost_unit=cost_unit)
+    rows, means = means_of(table, cost)
+    failures = (means.failure_rate, means.failure_cost) if np.isnan(table.reward).any() else (None, None)
+    values = shares(table, arrival), means.reward, means.cost
+    problem = Problem(*names, *values, silent, silent, 0.0, reward_unit, cost_unit, *failures)
+    order = np.lexsort((table.item, table.option, table.kind))
+    first = (np.cumsum(rows) - rows.ravel()).reshape(rows.shape)
     world = ReplayWorld(cumulative(problem.arrival), first, rows, table.reward[order], cost[order])
     return Environment(problem, world)
+
+
+def left_out_words(name: str, kinds: Sequence[str]) -> str:
+    """What to tell of kinds that `scorable` left out."""
+    which = f"kind{'s' if len(kinds) > 1 else ''} {', '.join(map(repr, kinds))}"
+    return f"{name}: nothing of {which} ever succeeded, so no option can be best there; left out"
+
+
+class Means(NamedTuple):
+    """(kinds, options): what the rows of a cell come to; NaN where there are none."""
+
+    reward: Floats  # of the tasks that succeeded; 0 if none has
+    cost: Floats  # of these; if there are none, what a failure costs
+    failure_rate: Floats
+    failure_cost: Floats  # if nothing has failed, what a success costs
+
+
+def means_of(table: Table, cost: Floats) -> tuple[npt.NDArray[np.int64], Means]:
+    """How many rows every cell has, and their means."""
+    size = len(table.kinds), len(table.options)
+    cell, failed = table.kind * size[1] + table.option, np.isnan(table.reward)
+
+    def total(which: npt.NDArray[np.bool_], values: Floats | None = None) -> Floats:
+        weights = np.ones(which.sum()) if values is None else values[which]
+        sums: Floats = np.bincount(cell[which], weights, size[0] * size[1]).astype(np.float64)
+        return sums.reshape(size)
+
+    rows, failures, successes = total(np.ones_like(failed)), total(failed), total(~failed)
+    with np.errstate(invalid="ignore"):
+        reward, rate = total(~failed, table.reward) / successes, failures / rows
+        of_success, of_failure = total(~failed, cost) / successes, total(failed, cost) / failures
+    reward = np.where(rate == 1.0, 0.0, reward)
+    of_success, of_failure = (
+        np.where(successes > 0, of_success, of_failure),
+        np.where(failures > 0, of_failure, of_success),
+    )
+    return rows.astype(np.int64), Means(reward, of_success, rate, of_failure)
 
 
 def check_added(table: Table, added_cost: float) -> Floats:
@@ -83,10 +119,18 @@ def check_added(table: Table, added_cost: float) -> Floats:
 def shares(table: Table, arrival: Mapping[str, float] | None) -> Floats:
     """Arrival of every kind: as given, or its share of the distinct items."""
     if arrival is not None:
-        for kind in arrival:
-            if kind not in table.kinds:
-                raise BadTable(f"{table.name}: no kind {kind!r}; {did_you_mean(kind, table.kinds)}")
         return np.array([float(arrival.get(kind, 0.0)) for kind in table.kinds])
     span = int(table.item.max()) + 1
     items = np.unique(table.kind * span + table.item) // span
     return np.bincount(items, minlength=len(table.kinds)) / len(items)
+
+
+def check_arrival(table: Table, left_out: Sequence[str], arrival: Mapping[str, float] | None) -> None:
+    """Refuse shares of kinds that are not there."""
+    for kind in arrival or ():
+        if kind in left_out:
+            raise BadTable(
+                f"{table.name}: kind {kind!r} has an arrival, but nothing of it ever succeeded; leave it out"
+            )
+        if kind not in table.kinds:
+            raise BadTable(f"{table.name}: no kind {kind!r}; {did_you_mean(kind, table.kinds)}")
