@@ -189,3 +189,64 @@ def test_a_block_can_be_tried_again(address: str) -> None:
                 task = task.again()
         assert sorted(map(str, tried)) == OPTIONS
         assert (scheduler.latest(1)[0].state, scheduler.summary().failed) == ("reported", 2)
+
+
+def test_an_earlier_attempt_that_was_lost_takes_no_report_any_more(address: str) -> None:
+    with Scheduler(address, lease=10.0) as scheduler:
+        clock = Clock(scheduler)
+        first = scheduler.decide("x", OPTIONS)
+        clock.ahead += 11.0
+        scheduler.summary()
+        second = first.again()
+        too_late = "attempt 0 of task 1 has been followed by another; its result cannot count any more"
+        for values in ((1.0, 100.0), (1.0, None), (None, 100.0)):
+            with pytest.raises(AlreadyFailed, match=too_late):
+                first.report(*values)
+        with pytest.raises(AlreadyFailed, match=too_late):
+            first.fail(100.0)
+        first.fail()  # what is known of it
+        first.cancel()
+        second.report(reward=3.0)
+        with pytest.raises(AlreadyFailed, match=too_late):
+            first.report(cost=100.0)
+        second.report(cost=2.0)
+        [line] = scheduler.latest(1)
+        assert (line.option, line.state, line.reward, line.cost) == (second.option, "reported", 3.0, 2.0)
+        assert [entry.outcome for entry in log_of(scheduler)] == [LOST, RESULT]
+        assert scheduler.rebuild()
+
+
+def test_a_failure_that_is_told_again_fails_no_other_attempt(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        first = failed(scheduler)
+        second = first.again()
+        first.fail(1.0, "again")
+        first.fail()
+        with pytest.raises(AlreadyFailed, match="attempt 0 of task 1 has been followed by another"):
+            first.fail(2.0)
+        with pytest.raises(AlreadyFailed, match="task 1 has failed already; it cannot be cancelled"):
+            first.cancel()
+        assert scheduler.latest(1)[0].state == "running"
+        second.report(1.0, 1.0)
+        first.fail(1.0)
+        assert [entry.outcome for entry in log_of(scheduler)] == [FAILED, RESULT]
+
+
+def test_what_names_no_attempt_tells_of_the_latest(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        id = failed(scheduler).again().id
+        scheduler.fail(id, 2.0)
+        scheduler.again(id)
+        scheduler.report(id, 1.0, 1.0)
+        scheduler.report(id, 1.0, 1.0, attempt=2)
+        assert [entry.observed for entry in log_of(scheduler)] == [OWN, OWN - 1, OWN - 2]
+        for tell in (scheduler.report, scheduler.fail):
+            with pytest.raises(BadFeedback, match="task 1: attempt 3 was never made, the latest is 2"):
+                tell(id, cost=1.0, attempt=3)
+            for attempt in (-1, True, "0", 1.5):
+                with pytest.raises(BadFeedback, match="attempt = "):
+                    tell(id, cost=1.0, attempt=attempt)
+        with pytest.raises(BadFeedback, match="task 2: attempt 1 was never made, the latest is 0"):
+            scheduler.cancel(scheduler.decide("x", OPTIONS).id, attempt=1)
+        with pytest.raises(BadFeedback, match="task 2: attempt 1 was never made, the latest is 0"):
+            scheduler.report(2, 1.0, 1.0, attempt=1)

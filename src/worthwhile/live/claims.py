@@ -55,7 +55,7 @@ class Claiming(Deciding):
         free = row.holder in (None, RELEASED, self.holder, self.instead_of) or row.lease_end <= now
         if free and not row.ended():
             row = held(batch, row, self.holder, self.lease)
-            task.state = row.state(now)
+            task.state, task.attempt = row.state(now), row.attempt
         return Claim(task, row.holder, row.decided, now)
 
 
