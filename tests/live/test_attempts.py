@@ -106,6 +106,28 @@ def test_what_cannot_be_tried_again_is_refused(address: str) -> None:
         for after in (-1, True, "0", 10**9):
             with pytest.raises(BadFeedback, match="attempt = "):
                 scheduler.again(1, after)  # type: ignore[arg-type]
+        with pytest.raises(BadFeedback, match="task 2: attempt 5 was never made, the latest is 0"):
+            scheduler.again(2, after=5)
+
+
+def test_a_task_whose_lease_has_ended_is_tried_again_at_once(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        first = scheduler.decide("x", OPTIONS, lease=0.0)
+        second = first.again()
+        assert (second.attempt, second.option != first.option) == (1, True)
+        assert [entry.outcome for entry in log_of(scheduler)] == [LOST]
+        clock = Clock(scheduler)
+        clock.ahead = 1e6
+        third = scheduler.again(first.id)
+        assert (third.attempt, third.state) == (2, "running")
+        assert scheduler.again(first.id).attempt == 2
+        clock.ahead = 2e6
+        for _ in range(2):
+            with pytest.raises(BadTask, match="every option on offer has failed on it"):
+                third.again()
+        third.report(1.0, 1.0)
+        assert [entry.outcome for entry in log_of(scheduler)][:2] == [LOST, LOST]
+        assert (scheduler.latest(1)[0].state, scheduler.rebuild()) == ("reported", True)
 
 
 def test_an_attempt_is_counted_as_running_until_it_ends(address: str) -> None:
@@ -240,6 +262,7 @@ def test_what_names_no_attempt_tells_of_the_latest(address: str) -> None:
         scheduler.report(id, 1.0, 1.0)
         scheduler.report(id, 1.0, 1.0, attempt=2)
         assert [entry.observed for entry in log_of(scheduler)] == [OWN, OWN - 1, OWN - 2]
+        tell: Any
         for tell in (scheduler.report, scheduler.fail):
             with pytest.raises(BadFeedback, match="task 1: attempt 3 was never made, the latest is 2"):
                 tell(id, cost=1.0, attempt=3)

@@ -130,10 +130,20 @@ class Outcomes(Rows):
             self.changed.clear()
         replica.look_at = now if len(rows) == MOST_LOST else now + LOOKS_EVERY
 
-    def lose(self, row: TaskRow) -> None:
+    def has_lapsed(self, row: TaskRow) -> bool:
+        """Whether its lease has ended, though nobody has noted that yet; what was released is not lost."""
+        return not row.ended() and row.lease_end <= self.header.now and row.holder != ""
+
+    def is_retried(self, row: TaskRow) -> bool:
+        """Whether there is another attempt already that may still end well."""
+        return row.attempts is not None and row.report is None and not self.has_lapsed(row)
+
+    def lose(self, row: TaskRow) -> TaskRow:
         """Its lease has ended, whatever clocks say later; parts of a report stay, the rest may come yet."""
         entry = self.log_outcome(row, self.replica.settings.failed_reward, self.usual_cost(row), LOST, LEASE_ENDED)
-        self.update(row._replace(report=entry, outcome=LOST, lease_end=0.0))
+        row = row._replace(report=entry, outcome=LOST, lease_end=0.0)
+        self.update(row)
+        return row
 
     def next_attempt(self, row: TaskRow) -> TaskRow:
         """The task with its latest attempt among the earlier ones, and nothing known of the next."""
