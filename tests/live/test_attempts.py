@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from test_failures import log_of, totals_of
 from clocks import Clock
 from worthwhile import Scheduler, Task
 from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadFeedback, BadTask
+from worthwhile.live import history
 from worthwhile.live.checking import find_damage
 from worthwhile.live.stores.base import FAILED, LOST, OWN, REPLACES, RESULT
 
@@ -273,3 +276,57 @@ def test_what_names_no_attempt_tells_of_the_latest(address: str) -> None:
             scheduler.cancel(scheduler.decide("x", OPTIONS).id, attempt=1)
         with pytest.raises(BadFeedback, match="task 2: attempt 1 was never made, the latest is 0"):
             scheduler.report(2, 1.0, 1.0, attempt=1)
+
+
+def write_rows(path: Path, rows: Any) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_the_same_row_of_history_counts_once_whatever_its_attempt(durable: str, tmp_path: Path) -> None:
+    with Scheduler() as scheduler:
+        for _ in range(3):
+            task = failed(scheduler).again()
+            task.fail(cost=1.0)
+            task.again().report(1.0, 2.0)
+        scheduler.export(tmp_path / "log.jsonl")
+        rows = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    with Scheduler(durable) as other:
+        results = write_rows(tmp_path / "results" / "log.jsonl", [row for row in rows if row["outcome"] == "result"])
+        assert [other.load(results) for _ in range(5)] == [3, 0, 0, 0, 0]
+        assert [line.attempts for line in other.latest(3)] == [3, 3, 3]
+        assert other.explain(1).attempts == []
+        assert [other.load(tmp_path / "log.jsonl") for _ in range(3)] == [6, 0, 0]
+        found = other.summary()
+        assert (found.tasks, found.reports, found.failed, found.reward, found.cost) == (3, 3, 6, 3.0, 12.0)
+        assert [attempt.state for attempt in other.explain(1).attempts] == ["failed", "failed"]
+        assert {line.state for line in other.latest(3)} == {"reported"}
+        assert other.rebuild()
+        assert other.decide("x", OPTIONS).option in OPTIONS
+    assert not find_damage(durable).damage
+
+
+def test_rows_of_history_may_come_in_any_order(durable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row: dict[str, Any] = {"task_type": "x", "item_id": "1", "overhead": 0.5, "observed": False}
+    lost = {"option": "a", "reward": None, "cost": 1.0, "outcome": "lost", "reason": "late", "attempt": 0}
+    late = {"option": "a", "reward": None, "cost": 3.0, "outcome": "failed", "reason": "very late", "attempt": 0}
+    end = {"option": "b", "reward": 5.0, "cost": 2.0, "outcome": "result", "reason": "", "attempt": 4}
+    for number, order in enumerate(permutations([lost, late, end])):
+        path = write_rows(tmp_path / str(number) / "log.jsonl", [row | rest for rest in order])
+        with Scheduler(durable, str(number)) as scheduler:
+            before = order.index(lost) < order.index(late)  # otherwise it is known that it was not lost
+            assert [scheduler.load(path) for _ in range(3)] == [2 + before, 0, 0]
+            found, [line] = scheduler.summary(), scheduler.latest(1)
+            assert (found.reports, found.failed, found.expired, found.cost) == (1, 1, 0, 6.0)
+            assert (line.state, line.option, line.attempts, line.reward) == ("reported", "b", 5, 5.0)
+            [earlier] = scheduler.explain(1).attempts
+            assert (earlier.state, earlier.cost, earlier.reason) == ("failed", 3.0, "very late")
+            assert scheduler.rebuild()
+    assert not find_damage(durable).damage
+    far = write_rows(tmp_path / "far.jsonl", [row | end | {"attempt": 99}, row | end | {"attempt": 0}])
+    with Scheduler() as scheduler:
+        assert (scheduler.load(far), scheduler.load(far)) == (2, 0)
+    monkeypatch.setattr(history, "MOST_UNTOLD", 50)
+    with Scheduler() as scheduler, pytest.raises(BadFeedback, match="attempt = 99 of a task of which 0 are known"):
+        scheduler.load(far)
