@@ -101,5 +101,7 @@ def in_words(error: Exception) -> str:
     """What was raised and why; an error of the user's own may not even say that."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:
+    except KeyboardInterrupt:  # somebody's, not the error's
+        raise
+    except BaseException:
         return type(error).__name__
