@@ -309,9 +309,23 @@ def test_the_same_row_of_history_counts_once_whatever_its_attempt(durable: str, 
 
 def test_rows_of_history_may_come_in_any_order(durable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row: dict[str, Any] = {"task_type": "x", "item_id": "1", "overhead": 0.5, "observed": False}
-    lost = {"option": "a", "reward": None, "cost": 1.0, "outcome": "lost", "reason": "late", "attempt": 0}
-    late = {"option": "a", "reward": None, "cost": 3.0, "outcome": "failed", "reason": "very late", "attempt": 0}
-    end = {"option": "b", "reward": 5.0, "cost": 2.0, "outcome": "result", "reason": "", "attempt": 4}
+    lost: dict[str, Any] = {
+        "option": "a",
+        "reward": None,
+        "cost": 1.0,
+        "outcome": "lost",
+        "reason": "late",
+        "attempt": 0,
+    }
+    late: dict[str, Any] = {
+        "option": "a",
+        "reward": None,
+        "cost": 3.0,
+        "outcome": "failed",
+        "reason": "very late",
+        "attempt": 0,
+    }
+    end: dict[str, Any] = {"option": "b", "reward": 5.0, "cost": 2.0, "outcome": "result", "reason": "", "attempt": 4}
     for number, order in enumerate(permutations([lost, late, end])):
         path = write_rows(tmp_path / str(number) / "log.jsonl", [row | rest for rest in order])
         with Scheduler(durable, str(number)) as scheduler:

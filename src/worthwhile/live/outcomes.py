@@ -21,14 +21,13 @@ from worthwhile.live.stores.base import (
     LogRow,
     TaskRow,
 )
-from worthwhile.live.totals import average_cost
+from worthwhile.live.totals import NOBODY_KNOWS, average_cost
 from worthwhile.live.validation import both, feedback, option_text
 
 COUNTS_ONCE, FAILS_ONCE = "a report counts once", "a failure counts once"
 FOLLOWED = "has been followed by another; its result cannot count any more"
 LEASE_ENDED = "no report by the end of its lease"
 MOST_LOST, LOOKS_EVERY = 200, 1.0  # tasks in a transaction; seconds
-NEXT_TO_NOTHING = 1e-9  # the cost of a failure if nothing is known of any cost
 
 
 class Outcomes(Rows):
@@ -160,7 +159,9 @@ class Outcomes(Rows):
         if row.outcome == LOST:
             return self.entry_of(row).cost
         average = average_cost(self.replica.fold.state.totals, row.kind, row.option)
-        return NEXT_TO_NOTHING if average is None else max(average - row.overhead, NEXT_TO_NOTHING)
+        if average is None:
+            return NOBODY_KNOWS
+        return average - row.overhead if average > row.overhead else average  # there was less overhead before
 
     def entry_of(self, row: TaskRow) -> LogRow:
         """The entry of the log that says what came of a task."""
