@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from test_failures import log_of, totals_of
 from clocks import Clock
 from worthwhile import Scheduler, Task
 from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadFeedback, BadTask
+from worthwhile.live import history
 from worthwhile.live.checking import find_damage
 from worthwhile.live.history import attempt_of
 from worthwhile.live.outcomes import instead_of
@@ -109,6 +111,28 @@ def test_what_cannot_be_tried_again_is_refused(address: str) -> None:
         for after in (-1, True, "0", 10**9):
             with pytest.raises(BadFeedback, match="attempt = "):
                 scheduler.again(1, after)  # type: ignore[arg-type]
+        with pytest.raises(BadFeedback, match="task 2: attempt 5 was never made, the latest is 0"):
+            scheduler.again(2, after=5)
+
+
+def test_a_task_whose_lease_has_ended_is_tried_again_at_once(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        first = scheduler.decide("x", OPTIONS, lease=0.0)
+        second = first.again()
+        assert (second.attempt, second.option != first.option) == (1, True)
+        assert [entry.outcome for entry in log_of(scheduler)] == [LOST]
+        clock = Clock(scheduler)
+        clock.ahead = 1e6
+        third = scheduler.again(first.id)
+        assert (third.attempt, third.state) == (2, "running")
+        assert scheduler.again(first.id).attempt == 2
+        clock.ahead = 2e6
+        for _ in range(2):
+            with pytest.raises(BadTask, match="every option on offer has failed on it"):
+                third.again()
+        third.report(1.0, 1.0)
+        assert [entry.outcome for entry in log_of(scheduler)][:2] == [LOST, LOST]
+        assert (scheduler.latest(1)[0].state, scheduler.rebuild()) == ("reported", True)
 
 
 def test_an_attempt_is_counted_as_running_until_it_ends(address: str) -> None:
@@ -264,3 +288,133 @@ def test_the_thousandth_attempt_is_one_like_others() -> None:
     late = instead_of(entry._replace(outcome=LOST), entry)
     assert RESTORES < late.observed <= REPLACES
     assert attempt_of(late) == 1000
+
+
+def test_an_earlier_attempt_that_was_lost_takes_no_report_any_more(address: str) -> None:
+    with Scheduler(address, lease=10.0) as scheduler:
+        clock = Clock(scheduler)
+        first = scheduler.decide("x", OPTIONS)
+        clock.ahead += 11.0
+        scheduler.summary()
+        second = first.again()
+        too_late = "attempt 0 of task 1 has been followed by another; its result cannot count any more"
+        for values in ((1.0, 100.0), (1.0, None), (None, 100.0)):
+            with pytest.raises(AlreadyFailed, match=too_late):
+                first.report(*values)
+        with pytest.raises(AlreadyFailed, match=too_late):
+            first.fail(100.0)
+        first.fail()  # what is known of it
+        first.cancel()
+        second.report(reward=3.0)
+        with pytest.raises(AlreadyFailed, match=too_late):
+            first.report(cost=100.0)
+        second.report(cost=2.0)
+        [line] = scheduler.latest(1)
+        assert (line.option, line.state, line.reward, line.cost) == (second.option, "reported", 3.0, 2.0)
+        assert [entry.outcome for entry in log_of(scheduler)] == [LOST, RESULT]
+        assert scheduler.rebuild()
+
+
+def test_a_failure_that_is_told_again_fails_no_other_attempt(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        first = failed(scheduler)
+        second = first.again()
+        first.fail(1.0, "again")
+        first.fail()
+        with pytest.raises(AlreadyFailed, match="attempt 0 of task 1 has been followed by another"):
+            first.fail(2.0)
+        with pytest.raises(AlreadyFailed, match="task 1 has failed already; it cannot be cancelled"):
+            first.cancel()
+        assert scheduler.latest(1)[0].state == "running"
+        second.report(1.0, 1.0)
+        first.fail(1.0)
+        assert [entry.outcome for entry in log_of(scheduler)] == [FAILED, RESULT]
+
+
+def test_what_names_no_attempt_tells_of_the_latest(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        id = failed(scheduler).again().id
+        scheduler.fail(id, 2.0)
+        scheduler.again(id)
+        scheduler.report(id, 1.0, 1.0)
+        scheduler.report(id, 1.0, 1.0, attempt=2)
+        assert [entry.observed for entry in log_of(scheduler)] == [OWN, OWN - 1, OWN - 2]
+        tell: Any
+        for tell in (scheduler.report, scheduler.fail):
+            with pytest.raises(BadFeedback, match="task 1: attempt 3 was never made, the latest is 2"):
+                tell(id, cost=1.0, attempt=3)
+            for attempt in (-1, True, "0", 1.5):
+                with pytest.raises(BadFeedback, match="attempt = "):
+                    tell(id, cost=1.0, attempt=attempt)
+        with pytest.raises(BadFeedback, match="task 2: attempt 1 was never made, the latest is 0"):
+            scheduler.cancel(scheduler.decide("x", OPTIONS).id, attempt=1)
+        with pytest.raises(BadFeedback, match="task 2: attempt 1 was never made, the latest is 0"):
+            scheduler.report(2, 1.0, 1.0, attempt=1)
+
+
+def write_rows(path: Path, rows: Any) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_the_same_row_of_history_counts_once_whatever_its_attempt(durable: str, tmp_path: Path) -> None:
+    with Scheduler() as scheduler:
+        for _ in range(3):
+            task = failed(scheduler).again()
+            task.fail(cost=1.0)
+            task.again().report(1.0, 2.0)
+        scheduler.export(tmp_path / "log.jsonl")
+        rows = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    with Scheduler(durable) as other:
+        results = write_rows(tmp_path / "results" / "log.jsonl", [row for row in rows if row["outcome"] == "result"])
+        assert [other.load(results) for _ in range(5)] == [3, 0, 0, 0, 0]
+        assert [line.attempts for line in other.latest(3)] == [3, 3, 3]
+        assert other.explain(1).attempts == []
+        assert [other.load(tmp_path / "log.jsonl") for _ in range(3)] == [6, 0, 0]
+        found = other.summary()
+        assert (found.tasks, found.reports, found.failed, found.reward, found.cost) == (3, 3, 6, 3.0, 12.0)
+        assert [attempt.state for attempt in other.explain(1).attempts] == ["failed", "failed"]
+        assert {line.state for line in other.latest(3)} == {"reported"}
+        assert other.rebuild()
+        assert other.decide("x", OPTIONS).option in OPTIONS
+    assert not find_damage(durable).damage
+
+
+def test_rows_of_history_may_come_in_any_order(durable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row: dict[str, Any] = {"task_type": "x", "item_id": "1", "overhead": 0.5, "observed": False}
+    lost: dict[str, Any] = {
+        "option": "a",
+        "reward": None,
+        "cost": 1.0,
+        "outcome": "lost",
+        "reason": "late",
+        "attempt": 0,
+    }
+    late: dict[str, Any] = {
+        "option": "a",
+        "reward": None,
+        "cost": 3.0,
+        "outcome": "failed",
+        "reason": "very late",
+        "attempt": 0,
+    }
+    end: dict[str, Any] = {"option": "b", "reward": 5.0, "cost": 2.0, "outcome": "result", "reason": "", "attempt": 4}
+    for number, order in enumerate(permutations([lost, late, end])):
+        path = write_rows(tmp_path / str(number) / "log.jsonl", [row | rest for rest in order])
+        with Scheduler(durable, str(number)) as scheduler:
+            before = order.index(lost) < order.index(late)  # otherwise it is known that it was not lost
+            assert [scheduler.load(path) for _ in range(3)] == [2 + before, 0, 0]
+            found, [line] = scheduler.summary(), scheduler.latest(1)
+            assert (found.reports, found.failed, found.expired, found.cost) == (1, 1, 0, 6.0)
+            assert (line.state, line.option, line.attempts, line.reward) == ("reported", "b", 5, 5.0)
+            [earlier] = scheduler.explain(1).attempts
+            assert (earlier.state, earlier.cost, earlier.reason) == ("failed", 3.0, "very late")
+            assert scheduler.rebuild()
+    assert not find_damage(durable).damage
+    far = write_rows(tmp_path / "far.jsonl", [row | end | {"attempt": 99}, row | end | {"attempt": 0}])
+    with Scheduler() as scheduler:
+        assert (scheduler.load(far), scheduler.load(far)) == (2, 0)
+    monkeypatch.setattr(history, "MOST_UNTOLD", 50)
+    with Scheduler() as scheduler, pytest.raises(BadFeedback, match="attempt = 99 of a task of which 0 are known"):
+        scheduler.load(far)

@@ -137,13 +137,13 @@ def test_the_completed_ratio_is_what_doing_everything_again_would_bring() -> Non
     """Against brute force: tasks of which each option's failures are done again until they succeed."""
     generator = np.random.default_rng(1)
     shares, failing = np.array([[0.5, 0.0], [0.2, 0.9]]), 20_000
-    sums, redone = np.zeros((6, 2, 2)), np.zeros(2)
+    sums, redone = np.zeros((len(Totals._fields), 2, 2)), np.zeros(2)
     for kind in range(2):
         for option in range(2):
             reward, cost, failed_cost = 1.0 + kind, 1.0 + option, 0.5 * (1 + kind)
             failed = failing * shares[kind, option]
             results = failing - failed
-            sums[:, kind, option] = (
+            sums[:6, kind, option] = (
                 failing, results * reward, results * cost + failed * failed_cost, 0.0, failed, failed * failed_cost
             )  # fmt: skip
             tries = generator.geometric(1.0 - shares[kind, option], failing)

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from clocks import Clock
 from worthwhile import Scheduler, Task
 from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadFeedback, BadParameter
 from worthwhile.live.checking import find_damage
@@ -56,7 +58,8 @@ def test_a_failure_is_stored_with_its_cost_and_its_reason(address: str) -> None:
             FAILED,
         )
         assert totals_of(scheduler) == {
-            "pulls": 1.0, "reward": 0.0, "cost": 3.5, "observed": 0.0, "failed": 1.0, "failed_cost": 3.5
+            "pulls": 1.0, "reward": 0.0, "cost": 3.5, "observed": 0.0, "failed": 1.0, "failed_cost": 3.5,
+            "unmeasured": 0.0, "unmeasured_cost": 0.0,
         }  # fmt: skip
         why = scheduler.explain(task)
         assert (why.state, why.reason, why.attempts) == ("failed", line.reason, [])
@@ -106,16 +109,51 @@ def test_a_failure_discards_one_part_of_a_report(address: str) -> None:
 def test_a_failure_of_unknown_cost_costs_the_average(address: str, overhead: float) -> None:
     with Scheduler(address, overhead=overhead) as scheduler:
         taken(scheduler, "a").fail()
-        assert log_of(scheduler)[-1].cost == 1e-9  # nothing is known at all
+        assert log_of(scheduler)[-1].cost == pytest.approx(1e-9)  # nothing is known at all
         taken(scheduler, "a", "y").report(1.0, 8.0)
         taken(scheduler, "a", "z").fail()  # nothing of the kind: the scheduler's average
-        assert log_of(scheduler)[-1].cost == pytest.approx(4.0)
+        assert log_of(scheduler)[-1].cost == pytest.approx(8.0)
         taken(scheduler, "b", "y").fail()  # nothing of the option: the kind's average
         assert log_of(scheduler)[-1].cost == pytest.approx(8.0)
         taken(scheduler, "a", "y").fail(cost=2.0)
         taken(scheduler, "a", "y").fail()  # its own average, failures included
         assert log_of(scheduler)[-1].cost == pytest.approx(5.0)
         assert scheduler.rebuild()
+
+
+@pytest.mark.parametrize("failed_reward", [None, 0.0])
+def test_costs_that_nobody_has_measured_are_no_part_of_an_average(address: str, failed_reward: float | None) -> None:
+    with Scheduler(address, overhead=0.5, failed_reward=failed_reward) as scheduler:
+        clock = Clock(scheduler)
+        for _ in range(5):
+            taken(scheduler, "a").fail()
+            taken(scheduler, "a", lease=1.0)
+        clock.ahead += 2.0
+        scheduler.summary()
+        assert totals_of(scheduler)["unmeasured"] == 10.0
+        taken(scheduler, "b").report(1.0, 100.0)
+        taken(scheduler, "a", lease=1.0)
+        clock.ahead += 2.0
+        scheduler.summary()
+        assert log_of(scheduler)[-1].cost == pytest.approx(100.0)
+        taken(scheduler, "b").report(1.0, 300.0)
+        taken(scheduler, "a").fail()
+        assert log_of(scheduler)[-1].cost == pytest.approx(200.0)
+        scheduler.report("2", 1.0, 40.0)  # it was not lost after all
+        assert totals_of(scheduler)["unmeasured"] == 10.0
+        taken(scheduler, "a").fail()
+        assert log_of(scheduler)[-1].cost == pytest.approx(120.0)
+        assert scheduler.rebuild()
+
+
+@pytest.mark.parametrize("cost", [1e-12, 1e-90, 1e90])
+def test_the_average_knows_no_unit(address: str, cost: float) -> None:
+    with Scheduler(address) as scheduler:
+        taken(scheduler, "a").report(1.0, cost)
+        taken(scheduler, "a").fail()
+        scheduler.change(overhead=10.0 * cost)
+        taken(scheduler, "a").fail()
+        assert [entry.cost for entry in log_of(scheduler)] == [pytest.approx(cost, rel=1e-9, abs=0.0)] * 3
 
 
 def test_what_cannot_be_a_failure_is_refused(address: str) -> None:
@@ -162,18 +200,25 @@ def test_a_block_may_say_itself_how_it_ended(address: str) -> None:
 
 
 class Speechless(Exception):
+    why: type[BaseException] = RuntimeError
+
     def __str__(self) -> str:
-        raise RuntimeError
+        raise self.why
+
+
+class Stopping(Speechless):
+    why = SystemExit
 
 
 def test_the_error_of_a_block_goes_on_whatever_comes_of_its_task() -> None:
     scheduler = Scheduler()
-    with pytest.raises(Speechless), scheduler.task("x", ["a"]):
-        raise Speechless
-    assert scheduler.latest(1)[0].reason == "Speechless"
+    for error in (Speechless, Stopping):
+        with pytest.raises(error), scheduler.task("x", ["a"]):
+            raise error
+        assert (scheduler.latest(1)[0].state, scheduler.latest(1)[0].reason) == ("failed", error.__name__)
     with pytest.raises(ValueError, match="mine") as raised, scheduler.task("x", ["a"]):
         raise_after("mine", scheduler.close)
-    assert "worthwhile could not store that task 2 has ended" in raised.value.__notes__[0]
+    assert "worthwhile could not store that task 3 has ended" in raised.value.__notes__[0]
 
 
 def test_failed_reward_makes_a_failure_a_result_worth_a_number(address: str) -> None:
@@ -194,8 +239,11 @@ def test_failed_reward_makes_a_failure_a_result_worth_a_number(address: str) -> 
         assert [entry.reward for entry in log_of(scheduler)] == [-1.0, None, 0.0, 0.0]
         with pytest.raises(AlreadyFailed):
             scheduler.report("1", -1.0, 2.0)
-        with pytest.raises(BadFeedback, match="failed_reward = nan"):
-            scheduler.change(failed_reward=float("nan"))
+        for worth in (float("nan"), np.array([1.0, 2.0]), "nothing", True):
+            with pytest.raises(BadParameter, match="failed_reward = "):
+                scheduler.change(failed_reward=worth)  # type: ignore[arg-type]
+            with pytest.raises(BadParameter, match="failed_reward = "):
+                Scheduler(failed_reward=worth)  # type: ignore[arg-type]
         assert scheduler.rebuild()
 
 

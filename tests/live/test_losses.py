@@ -88,7 +88,8 @@ def test_a_late_report_replaces_the_loss(address: str, failed_reward: float | No
         assert (late.observed, late.outcome, late.reward, late.cost) == (REPLACES, RESULT, 2.0, 7.0)
         assert (loss.reward, late.cost_estimate, late.reward_estimate) == (failed_reward, 4.0, failed_reward or 0.0)
         assert totals_of(scheduler) == {
-            "pulls": 2.0, "reward": 7.0, "cost": 12.0, "observed": 0.0, "failed": 0.0, "failed_cost": 0.0
+            "pulls": 2.0, "reward": 7.0, "cost": 12.0, "observed": 0.0, "failed": 0.0, "failed_cost": 0.0,
+            "unmeasured": 0.0, "unmeasured_cost": 0.0,
         }  # fmt: skip
         found = scheduler.summary()
         assert (found.reports, found.expired, found.reward, found.cost) == (2, 0, 7.0, 12.0)

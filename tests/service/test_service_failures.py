@@ -87,6 +87,11 @@ def test_a_failed_task_is_tried_again_with_another_option(served: Served) -> Non
     assert second == same
     assert (second["task"], second["attempt"], second["state"]) == ("1", 1, "running")
     assert second["option"] != first["option"]
+    again = served.post(f"{ONE}/reports", {"reports": [{"task": "1", "failed": True, "cost": 1, "attempt": 0}]})
+    assert again.json() == {"taken": 1, "refused": []}
+    stale = served.post(f"{ONE}/tasks/1/report", {"reward": 1, "cost": 1, "attempt": 0})
+    assert (stale.status_code, stale.json()["title"]) == (409, "AlreadyFailed")
+    assert served.get(f"{ONE}/tasks/1").json()["state"] == "running"
     assert served.post(f"{ONE}/tasks/1/report", {"reward": 1, "cost": 1}).status_code == 200
     why = served.get(f"{ONE}/tasks/1/explanation").json()
     assert [(one["option"], one["state"]) for one in why["attempts"]] == [(first["option"], "failed")]
@@ -173,6 +178,10 @@ def failing(scheduler: LiveScheduler | Client) -> list[Any]:
     first.fail(2.0, "because")
     second.report(1.0, 1.0)
     retry = first.again()
+    first.fail(2.0, "because")
+    for tell, values in ((first.report, (1.0, 1.0)), (first.fail, (3.0,)), (first.cancel, ())):
+        with pytest.raises(AlreadyFailed):
+            tell(*values)
     with pytest.raises(AlreadyReported):
         scheduler.fail(second.id)
     retry.fail()

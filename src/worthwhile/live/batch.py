@@ -81,11 +81,14 @@ class Batch(Outcomes):
     def again(self, number: int, after: int | None, lease: float) -> TaskRow:
         """Try a task that has failed with another option; the attempt that follows `after`, if it is there already."""
         row = self.task(number)
-        if row.attempts is not None and (row.report is None if after is None else row.attempt > after):
+        if self.earlier(row, after) is not None or (after is None and self.is_retried(row)):
             return row
         self.check_failed(row)
         fold, running, now = self.replica.fold, self.running(row.kind), self.header.now
-        offered = self.working(row.kind, self.untried(row))
+        left = self.untried(row)
+        if row.report is None:
+            row = self.lose(row)
+        offered = self.working(row.kind, left)
         option, reward, cost = chosen(fold, offer_of(row.kind, offered), running, number, row.attempt + 1)
         row = self.next_attempt(row, offered)._replace(
             option=option, pending=pending_text(running, row.numbers), reward_estimate=reward,
@@ -101,9 +104,9 @@ class Batch(Outcomes):
         """Refuse to try a task again that has not failed."""
         if row.cancelled:
             raise AlreadyCancelled(f"task {row.task} was cancelled; it cannot be tried again")
-        if row.report is None:
+        if row.report is None and not self.has_lapsed(row):
             raise BadTask(f"task {row.task} has not failed; only what has failed can be tried again")
-        if row.outcome == RESULT:
+        if row.report is not None and row.outcome == RESULT:
             raise AlreadyReported(f"task {row.task} has reported already; there is nothing to try again")
 
     def untried(self, row: TaskRow) -> list[int]:

@@ -10,7 +10,18 @@ from worthwhile.errors import BadParameter, Error, StoreError
 from worthwhile.live.fold import fault
 from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.stores import open_store, sql
-from worthwhile.live.stores.base import LOST, OWN, RESTORES, Header, NameRow, SessionRow, Store, TaskRow, TokenRow
+from worthwhile.live.stores.base import (
+    LOST,
+    OWN,
+    REPLACES,
+    RESTORES,
+    Header,
+    NameRow,
+    SessionRow,
+    Store,
+    TaskRow,
+    TokenRow,
+)
 from worthwhile.live.stores.checksums import session_fault, task_fault, token_fault
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import counted
@@ -20,10 +31,14 @@ Rows = Sequence[Sequence[Any]]
 READ_SCHEDULERS = """select id, name, seed_key, settings, checksum, settings_generation, names, tasks, reports
   from schedulers"""
 READ_TASKS = f"{sql.SELECT_TASKS} and task > ? order by task limit ?"
-# what a task says came of it, and what the log says last; parts of a report stay with a task that was lost
-READ_OTHERWISE = f"""with latest as (
-    select task, number, reward, cost, outcome from reports where scheduler = ? and number in (
-      select max(number) from reports where scheduler = ? and observed between {RESTORES + 1} and {OWN} group by task))
+ATTEMPT = f"case when observed <= {REPLACES} then {REPLACES} - observed else {OWN} - observed end"
+# What a task says came of it, and what the log says of its latest attempt; imported history may tell of that before it
+# tells of earlier ones. Parts of a report stay with a task that was lost.
+READ_OTHERWISE = f"""with ends as (
+    select task, number, reward, cost, outcome,
+      row_number() over (partition by task order by {ATTEMPT} desc, number desc) as place
+    from reports where scheduler = ? and observed between {RESTORES + 1} and {OWN}),
+  latest as (select * from ends where place = 1)
   select t.task, r.number from (select * from tasks where scheduler = ?) t full join latest r on r.task = t.task
   where (t.report is not null or r.number is not null)
   and not coalesce(t.report = r.number and t.outcome = r.outcome and (t.outcome = {LOST}
@@ -124,7 +139,7 @@ class Reader:
             self.read_snapshot(replica, header)
         self.read_tasks(header, replica)
         self.read_log(header, replica)
-        for task, number in self.query(READ_OTHERWISE, (id, id, id)):
+        for task, number in self.query(READ_OTHERWISE, (id, id)):
             says = "the task and the log do not say the same of its report"
             self.found.add("tasks", f"scheduler {id}, task {task!r}, entry {number!r} of the log", says)
 

@@ -115,7 +115,9 @@ def earlier_attempts(row: TaskRow, replica: Replica) -> list[Attempt]:
     """What was tried before, and what came of it."""
     earlier = json.loads(row.attempts or "[]")
     return [
-        Attempt(replica.option(one["option"]), STATES[one["outcome"]], one["cost"], one["reason"]) for one in earlier
+        Attempt(replica.option(one["option"]), STATES[one["outcome"]], one["cost"], one["reason"])
+        for one in earlier
+        if one["report"] is not None  # imported history may not tell of all
     ]
 
 

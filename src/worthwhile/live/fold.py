@@ -14,7 +14,7 @@ from worthwhile import state as states
 from worthwhile.errors import BrokenRule
 from worthwhile.live.engines import engine_of
 from worthwhile.live.stores.base import OWN, REPLACES, RESTORED, WORTH_A_NUMBER, LogRow, Snapshot
-from worthwhile.live.totals import Folded, new_totals
+from worthwhile.live.totals import Folded, count_unmeasured, new_totals
 from worthwhile.policies.base import Policy
 from worthwhile.state import Size
 
@@ -86,7 +86,8 @@ class Fold:
 
     def learn(self, row: LogRow) -> None:
         """The next entry, known to be sound."""
-        number, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy = row[:11]
+        number, task, observed, kind, option, reward, cost, overhead = row[:8]
+        reward_estimate, cost_estimate, policy, outcome = row[8:12]
         cost += overhead
         try:
             if observed < OWN:
@@ -100,6 +101,8 @@ class Fold:
                     self.engine.learn(kind, option, reward_estimate, cost_estimate, reward, cost, task)
                 else:
                     self.engine.seldom.fail(kind, option, reward_estimate, cost_estimate, cost, task)
+            if outcome:
+                count_unmeasured(self.state.totals, row)
         except (MemoryError, RecursionError):  # of this process: another one learns from the entry
             raise
         except Exception as error:  # whatever a policy of the user's own may raise
@@ -113,6 +116,7 @@ class Fold:
             engine.forgive(kind, option)
             return
         if row.observed <= REPLACES:
+            count_unmeasured(self.state.totals, row, -1.0)
             if row.policy == WORTH_A_NUMBER:
                 engine.discount_result(kind, option, row.reward_estimate, row.cost_estimate)
             else:

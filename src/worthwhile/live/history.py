@@ -24,6 +24,8 @@ TYPES = {
     "reason": "string", "attempt": "int64",
 }  # fmt: skip
 Line = dict[str, Any]
+MOST_UNTOLD = 1000  # attempts in a row, of one task
+UNTOLD = {"option": -1, "cost": None, "overhead": 0.0, "reason": None, "outcome": RESULT, "report": None}
 
 
 class Recorded(NamedTuple):
@@ -132,18 +134,48 @@ def take_in(batch: Batch, records: Sequence[Recorded]) -> int:
 
 
 def take_outcome(batch: Batch, row: TaskRow, record: Recorded, option: int) -> None:
-    """What came of an attempt elsewhere, unless it is known already."""
-    if record.attempt > row.attempt and row.report is not None:
-        row = batch.next_attempt(row)
-    outcome = OUTCOMES.index(record.outcome)
-    known = row.report is not None and (row.outcome != LOST or outcome == LOST)
-    if known or record.attempt < row.attempt:
+    """What came of an attempt elsewhere, unless it is known already; rows may come in any order."""
+    if record.attempt > row.attempt:
+        row = go_on_to(batch, row, record.attempt)
+    outcome, latest = OUTCOMES.index(record.outcome), record.attempt == row.attempt
+    told = row if latest else row_at(row, record.attempt)
+    if told.report is not None and (told.outcome != LOST or outcome == LOST):
         return
     # until now it was perhaps known by observations only
-    row = row._replace(option=option, overhead=record.overhead, cancelled=0)
-    number = batch.log_outcome(row, record.reward, record.cost, outcome, record.reason or None)
+    told = told._replace(option=option, overhead=record.overhead, cancelled=0)
+    number = batch.log_outcome(told, record.reward, record.cost, outcome, record.reason or None)
     values = (None, None) if outcome == LOST else (record.reward, record.cost)
-    batch.update(row._replace(reward=values[0], cost=values[1], report=number, outcome=outcome))
+    told = told._replace(reward=values[0], cost=values[1], report=number, outcome=outcome)
+    batch.update(told if latest else with_earlier(row, batch.next_attempt(told)))
+
+
+def go_on_to(batch: Batch, row: TaskRow, attempt: int) -> TaskRow:
+    """The task at an attempt later than all that are known; of those in between nobody has told."""
+    if row.report is not None:
+        row = batch.next_attempt(row)
+    if attempt - row.attempt > MOST_UNTOLD:
+        raise BadFeedback(f"attempt = {attempt} of a task of which {row.attempt} are known; give those in between")
+    return row._replace(attempts=json.dumps(earlier_of(row) + [UNTOLD] * (attempt - row.attempt), ensure_ascii=False))
+
+
+def row_at(row: TaskRow, attempt: int) -> TaskRow:
+    """The task as it was at an earlier attempt."""
+    earlier = earlier_of(row)
+    then, before = earlier[attempt], json.dumps(earlier[:attempt], ensure_ascii=False)
+    return row._replace(report=then["report"], outcome=then["outcome"], attempts=before)
+
+
+def with_earlier(row: TaskRow, told: TaskRow) -> TaskRow:
+    """The task with the latest of the attempts that `told` has in place of its own of that number."""
+    earlier, known = earlier_of(row), earlier_of(told)
+    earlier[len(known) - 1] = known[-1]
+    return row._replace(attempts=json.dumps(earlier, ensure_ascii=False))
+
+
+def earlier_of(row: TaskRow) -> list[dict[str, Any]]:
+    """Its earlier attempts."""
+    earlier: list[dict[str, Any]] = json.loads(row.attempts or "[]")
+    return earlier
 
 
 def check(batch: Batch, records: Sequence[Recorded]) -> None:

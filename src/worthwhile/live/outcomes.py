@@ -21,20 +21,20 @@ from worthwhile.live.stores.base import (
     LogRow,
     TaskRow,
 )
-from worthwhile.live.totals import average_cost
+from worthwhile.live.totals import NOBODY_KNOWS, average_cost
 from worthwhile.live.validation import both, feedback, option_text
 
 COUNTS_ONCE, FAILS_ONCE = "a report counts once", "a failure counts once"
+FOLLOWED = "has been followed by another; its result cannot count any more"
 LEASE_ENDED = "no report by the end of its lease"
 MOST_LOST, LOOKS_EVERY = 200, 1.0  # tasks in a transaction; seconds
-NEXT_TO_NOTHING = 1e-9  # the cost of a failure if nothing is known of any cost
 
 
 class Outcomes(Rows):
     """Reports and all that may be said in place of one."""
 
-    def report(self, number: int, reward: Any, cost: Any) -> TaskRow:
-        """Reward, cost or both; learned from when both are there."""
+    def report(self, number: int, reward: Any, cost: Any, attempt: int | None = None) -> TaskRow:
+        """Reward, cost or both; learned from when both are there. `attempt` is the latest one unless it says which."""
         if reward is None and cost is None:
             raise BadFeedback(f"task {number}: neither a reward nor a cost; report at least one")
         row, entry = self.task(number), None
@@ -45,16 +45,21 @@ class Outcomes(Rows):
             or row.cost is not None
             or row.cancelled
             or row.attempts is not None
+            or attempt
         ):
-            return self.report_further(row, reward, cost)
+            return self.report_further(row, reward, cost, attempt)
         if reward is not None and cost is not None:
             entry = self.log_report(row, reward, cost)
         row = row.with_report(reward, cost, entry)
         self.update(row)
         return row
 
-    def report_further(self, row: TaskRow, reward: float | None, cost: float | None) -> TaskRow:
+    def report_further(
+        self, row: TaskRow, reward: float | None, cost: float | None, attempt: int | None = None
+    ) -> TaskRow:
         """A report of a task that something was said of before, that was taken for lost, or that is tried again."""
+        if self.earlier(row, attempt) is not None:
+            raise AlreadyFailed(f"attempt {attempt} of task {row.task} {FOLLOWED}")
         if row.outcome == FAILED:
             raise AlreadyFailed(f"task {row.task} has failed; it takes no report")
         reward, cost = self.completed(row, reward, cost)
@@ -68,9 +73,29 @@ class Outcomes(Rows):
         self.update(row)
         return row
 
-    def fail(self, number: int, cost: float | None, reason: str | None, worth: float | None = None) -> TaskRow:
+    def earlier(self, row: TaskRow, attempt: int | None) -> dict[str, Any] | None:
+        """What came of an attempt that others have followed; None if it is the latest that is told of."""
+        if attempt is None or attempt == row.attempt:
+            return None
+        if attempt > row.attempt:
+            raise BadFeedback(f"task {row.task}: attempt {attempt} was never made, the latest is {row.attempt}")
+        told: dict[str, Any] = json.loads(row.attempts or "[]")[attempt]
+        return told
+
+    def fail(
+        self,
+        number: int,
+        cost: float | None,
+        reason: str | None,
+        worth: float | None = None,
+        attempt: int | None = None,
+    ) -> TaskRow:
         """It has failed; a part of a report that came before no longer counts. `worth`: in place of `failed_reward`."""
         row = self.task(number)
+        if (told := self.earlier(row, attempt)) is not None:
+            if cost is None or cost == told["cost"]:
+                return row
+            raise AlreadyFailed(f"attempt {attempt} of task {number} {FOLLOWED}")
         if row.report is not None and row.outcome == RESULT:
             raise AlreadyReported(f"task {number} has reported already; it cannot fail any more")
         if row.outcome == FAILED:
@@ -104,10 +129,20 @@ class Outcomes(Rows):
             self.changed.clear()
         replica.look_at = now if len(rows) == MOST_LOST else now + LOOKS_EVERY
 
-    def lose(self, row: TaskRow) -> None:
+    def has_lapsed(self, row: TaskRow) -> bool:
+        """Whether its lease has ended, though nobody has noted that yet; what was released is not lost."""
+        return not row.ended() and row.lease_end <= self.header.now and row.holder != ""
+
+    def is_retried(self, row: TaskRow) -> bool:
+        """Whether there is another attempt already that may still end well."""
+        return row.attempts is not None and row.report is None and not self.has_lapsed(row)
+
+    def lose(self, row: TaskRow) -> TaskRow:
         """Its lease has ended, whatever clocks say later; parts of a report stay, the rest may come yet."""
         entry = self.log_outcome(row, self.replica.settings.failed_reward, self.usual_cost(row), LOST, LEASE_ENDED)
-        self.update(row._replace(report=entry, outcome=LOST, lease_end=0.0))
+        row = row._replace(report=entry, outcome=LOST, lease_end=0.0)
+        self.update(row)
+        return row
 
     def next_attempt(self, row: TaskRow, offered: list[int] | None = None) -> TaskRow:
         """The task with its latest attempt among the earlier ones; `offered` to the next, unless that keeps its option.
@@ -129,7 +164,9 @@ class Outcomes(Rows):
         if row.outcome == LOST:
             return self.entry_of(row).cost
         average = average_cost(self.replica.fold.state.totals, row.kind, row.option)
-        return NEXT_TO_NOTHING if average is None else max(average - row.overhead, NEXT_TO_NOTHING)
+        if average is None:
+            return NOBODY_KNOWS
+        return average - row.overhead if average > row.overhead else average  # there was less overhead before
 
     def entry_of(self, row: TaskRow) -> LogRow:
         """The entry of the log that says what came of a task."""
@@ -222,12 +259,14 @@ class Outcomes(Rows):
                     self.observed[entry.task][entry.observed] = entry.reward, entry.cost
         return self.observed[number]
 
-    def cancel(self, number: int) -> None:
+    def cancel(self, number: int, attempt: int | None = None) -> None:
         """The task will not report, and no longer counts as running; one that was lost does not anyway."""
         row = self.task(number)
-        if row.outcome == LOST:
+        told = self.earlier(row, attempt)
+        outcome = row.outcome if told is None else told["outcome"]
+        if outcome == LOST:
             return
-        if row.outcome == FAILED:
+        if outcome == FAILED:
             raise AlreadyFailed(f"task {number} has failed already; it cannot be cancelled")
         if row.report is not None:
             raise AlreadyReported(f"task {number} has reported already; it cannot be cancelled")

@@ -64,13 +64,15 @@ class Reporting(Request):
 
     task: int
 
-    def __init__(self, id: str | int, reward: float | None, cost: float | None) -> None:
-        self.task, self.reward, self.cost = task_number(id), reward, cost
+    def __init__(self, id: str | int, reward: float | None, cost: float | None, attempt: int | None = None) -> None:
+        self.task, self.reward, self.cost, self.attempt = task_number(id), reward, cost, attempt
+        if attempt is not None and (type(attempt) is not int or attempt):
+            self.attempt = attempt_number(attempt)
         if type(reward) is not float or type(cost) is not float:
             self.reward, self.cost = both(reward, cost)
 
     def action(self, batch: Batch) -> TaskRow:
-        return batch.report(self.task, self.reward, self.cost)
+        return batch.report(self.task, self.reward, self.cost, self.attempt)
 
 
 def observing(id: str | int, option: Option, reward: float, cost: float) -> Request:
@@ -97,13 +99,14 @@ class Retrying(Request):
         return task
 
 
-def failing(id: str | int, cost: float | None, reason: str) -> Request:
+def failing(id: str | int, cost: float | None, reason: str, attempt: int | None = None) -> Request:
     """Says that a task has failed."""
     number, spent = task_number(id), None if cost is None else feedback("cost", cost)
-    return Request(methodcaller("fail", number, spent, reason_text(reason)), number)
+    which = None if attempt is None else attempt_number(attempt)
+    return Request(methodcaller("fail", number, spent, reason_text(reason), attempt=which), number)
 
 
-def cancelling(id: str | int) -> Request:
+def cancelling(id: str | int, attempt: int | None = None) -> Request:
     """Says that a task will not report."""
-    number = task_number(id)
-    return Request(methodcaller("cancel", number), number)
+    number, which = task_number(id), None if attempt is None else attempt_number(attempt)
+    return Request(methodcaller("cancel", number, which), number)

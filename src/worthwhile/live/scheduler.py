@@ -76,21 +76,26 @@ class Scheduler:
         """The same as `decide`, for a `with` block that sets task.reward."""
         return self.decide(kind, options, key=key, lease=lease)
 
-    def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None:
-        """What came of a task. The same report again changes nothing; another one is refused."""
-        self._transactor.ask(Reporting(id, reward, cost))
+    def report(
+        self, id: str | int, reward: float | None = None, cost: float | None = None, attempt: int | None = None
+    ) -> None:
+        """What came of a task. The same report again changes nothing; another one is refused.
 
-    def fail(self, id: str | int, cost: float | None = None, reason: str = "") -> None:
+        `attempt` says which one at the task, counted from 0; without it, the latest. A task's own methods know it.
+        """
+        self._transactor.ask(Reporting(id, reward, cost, attempt))
+
+    def fail(self, id: str | int, cost: float | None = None, reason: str = "", attempt: int | None = None) -> None:
         """A task has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
-        self._transactor.ask(failing(id, cost, reason))
+        self._transactor.ask(failing(id, cost, reason, attempt))
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
         self._transactor.ask(observing(id, option, reward, cost))
 
-    def cancel(self, id: str | int) -> None:
+    def cancel(self, id: str | int, attempt: int | None = None) -> None:
         """The task will not report; it no longer counts as running."""
-        self._transactor.ask(cancelling(id))
+        self._transactor.ask(cancelling(id, attempt))
 
     def again(self, id: str | int, after: int | None = None) -> Task:
         """Another attempt at a task that has failed: the same task, with an option that has not failed on it.

@@ -13,13 +13,15 @@ from worthwhile.live.validation import Option
 class Feedback(Protocol):
     """Where a task's reports go: a scheduler in this process, or a client of one elsewhere."""
 
-    def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None: ...
+    def report(
+        self, id: str | int, reward: float | None = None, cost: float | None = None, attempt: int | None = None
+    ) -> None: ...
 
-    def fail(self, id: str | int, cost: float | None = None, reason: str = "") -> None: ...
+    def fail(self, id: str | int, cost: float | None = None, reason: str = "", attempt: int | None = None) -> None: ...
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None: ...
 
-    def cancel(self, id: str | int) -> None: ...
+    def cancel(self, id: str | int, attempt: int | None = None) -> None: ...
 
     def again(self, id: str | int, after: int | None = None) -> Task: ...
 
@@ -41,11 +43,11 @@ class Task:
 
     def report(self, reward: float | None = None, cost: float | None = None) -> None:
         """What came of it: both at once, or one now and the other later."""
-        self.scheduler.report(self.id, reward, cost)
+        self.scheduler.report(self.id, reward, cost, self.attempt)
 
     def fail(self, cost: float | None = None, reason: str = "") -> None:
         """It has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
-        self.scheduler.fail(self.id, cost, reason)
+        self.scheduler.fail(self.id, cost, reason, self.attempt)
         self.over = True
 
     def observe(self, option: Option, reward: float, cost: float) -> None:
@@ -54,7 +56,7 @@ class Task:
 
     def cancel(self) -> None:
         """It will not report."""
-        self.scheduler.cancel(self.id)
+        self.scheduler.cancel(self.id, self.attempt)
         self.over = True
 
     def again(self) -> Task:
@@ -99,5 +101,7 @@ def in_words(error: Exception) -> str:
     """What was raised and why; an error of the user's own may not even say that."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:
+    except KeyboardInterrupt:  # somebody's, not the error's
+        raise
+    except BaseException:
         return type(error).__name__

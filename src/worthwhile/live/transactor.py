@@ -27,7 +27,7 @@ from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.settings import Settings, policy_text, policy_words
 from worthwhile.live.stores import open_store, without_password
 from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapshot, Transaction
-from worthwhile.live.validation import feedback, not_negative
+from worthwhile.live.validation import not_negative, worth
 from worthwhile.policies.base import Policy, checked
 from worthwhile.policies.registry import DEFAULT, make
 
@@ -57,11 +57,11 @@ class Transactor(GroupCommit):
         self, policy: str | Policy | None, overhead: float | None, seed: int | None, failed_reward: float | None = None
     ) -> None:
         """Agree with the scheduler of this name, or make it."""
-        worth = None if failed_reward is None else feedback("failed_reward", failed_reward)
-        header = self.store.transact(lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, worth))
+        value = None if failed_reward is None else worth("failed_reward", failed_reward)
+        header = self.store.transact(lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, value))
         if seed is not None and header is not None and header.seed_key != seed_key_of(seed):
             raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
-        self.do(lambda batch: self.agree(batch, policy, overhead, worth))
+        self.do(lambda batch: self.agree(batch, policy, overhead, value))
 
     def created(
         self,

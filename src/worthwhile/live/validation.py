@@ -134,7 +134,15 @@ def not_negative(name: str, value: Any) -> float:
 
 def failed_reward_of(value: Any) -> float | str | None:
     """What failures are worth: a number, NONE for none, None for what it was."""
-    return value if value is None or value == NONE else feedback("failed_reward", value)
+    return value if value is None or (isinstance(value, str) and value == NONE) else worth("failed_reward", value)
+
+
+def worth(name: str, value: Any) -> float:
+    """A number that stands for rewards, in a setting."""
+    try:
+        return feedback(name, value)
+    except BadFeedback as error:
+        raise BadParameter(str(error)) from None
 
 
 def reason_text(reason: Any) -> str | None:

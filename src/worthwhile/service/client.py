@@ -161,9 +161,14 @@ class Client:
         """The same as `decide`, for a `with` block that sets task.reward."""
         return self.decide(kind, options, key=key, lease=lease)
 
-    def report(self, id: str | int, reward: float | None = None, cost: float | None = None) -> None:
-        """What came of a task. The same report again changes nothing; another one is refused."""
-        self._send("POST", f"{task_path(id)}/report", {"reward": reward, "cost": cost})
+    def report(
+        self, id: str | int, reward: float | None = None, cost: float | None = None, attempt: int | None = None
+    ) -> None:
+        """What came of a task. The same report again changes nothing; another one is refused.
+
+        `attempt` says which one at the task, counted from 0; without it, the latest. A task's own methods know it.
+        """
+        self._send("POST", f"{task_path(id)}/report", {"reward": reward, "cost": cost, "attempt": attempt})
 
     def report_many(self, reports: Sequence[tuple[str | int, float, float]]) -> None:
         """Several (id, reward, cost) in one request; those that can be are taken, the first problem is raised."""
@@ -172,18 +177,18 @@ class Client:
         if refused:
             raise error_of(refused[0].problem)
 
-    def fail(self, id: str | int, cost: float | None = None, reason: str = "") -> None:
+    def fail(self, id: str | int, cost: float | None = None, reason: str = "", attempt: int | None = None) -> None:
         """A task has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
-        self._send("POST", f"{task_path(id)}/fail", {"cost": cost, "reason": reason})
+        self._send("POST", f"{task_path(id)}/fail", {"cost": cost, "reason": reason, "attempt": attempt})
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
         body = {"option": plain(option), "reward": reward, "cost": cost}
         self._send("POST", f"{task_path(id)}/observations", body)
 
-    def cancel(self, id: str | int) -> None:
+    def cancel(self, id: str | int, attempt: int | None = None) -> None:
         """The task will not report; it no longer counts as running."""
-        self._send("POST", f"{task_path(id)}/cancel", {})
+        self._send("POST", f"{task_path(id)}/cancel", {"attempt": attempt})
 
     def again(self, id: str | int, after: int | None = None) -> Task:
         """Another attempt at a task that has failed: the same task, with an option that has not failed on it."""

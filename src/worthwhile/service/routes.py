@@ -208,7 +208,7 @@ async def explain(call: Call) -> Explanation:
 async def report(call: Call) -> schemas.Taken:
     dispatcher = await call.dispatcher()
     try:
-        reporting = Reporting(call.path["task"], call.body.reward, call.body.cost)
+        reporting = Reporting(call.path["task"], call.body.reward, call.body.cost, call.body.attempt)
         await dispatcher.do(reporting, call.service.dispatchers.patience)
     except Error as error:
         if status_of(error) < 500:
@@ -220,7 +220,7 @@ async def report(call: Call) -> schemas.Taken:
 async def fail(call: Call) -> schemas.Taken:
     dispatcher = await call.dispatcher()
     try:
-        await call.do(failing(call.path["task"], call.body.cost, call.body.reason))
+        await call.do(failing(call.path["task"], call.body.cost, call.body.reason, call.body.attempt))
     except Error as error:
         if status_of(error) < 500:
             dispatcher.refuse(call.path["task"], error)
@@ -248,10 +248,10 @@ async def report_many(call: Call) -> schemas.ReportedMany:
 
 def result_or_failure(report: schemas.ReportOf) -> Request:
     if not report.failed:
-        return Reporting(report.task, report.reward, report.cost)
+        return Reporting(report.task, report.reward, report.cost, report.attempt)
     if report.reward is not None:
         raise BadFeedback(f"task {report.task}: what has failed has no reward; leave it out")
-    return failing(report.task, report.cost, report.reason)
+    return failing(report.task, report.cost, report.reason, report.attempt)
 
 
 async def observe(call: Call) -> schemas.Taken:
@@ -260,7 +260,7 @@ async def observe(call: Call) -> schemas.Taken:
 
 
 async def cancel(call: Call) -> schemas.Taken:
-    await call.do(cancelling(call.path["task"]))
+    await call.do(cancelling(call.path["task"], call.body.attempt))
     return schemas.Taken(1)
 
 
@@ -380,7 +380,7 @@ ENDPOINTS = (
     Endpoint("POST", TASK + "/fail", "report", fail, "It has failed", schemas.Fail),
     Endpoint("POST", TASK + "/again", "decide", again, "Another attempt, after it has failed", schemas.Again),
     Endpoint("POST", TASK + "/observations", "report", observe, "A side observation", schemas.Observe),
-    Endpoint("POST", TASK + "/cancel", "report", cancel, "It will not report", schemas.Nothing),
+    Endpoint("POST", TASK + "/cancel", "report", cancel, "It will not report", schemas.Cancel),
     Endpoint("POST", ONE + "/reports", "report", report_many, "Report many", schemas.ReportMany),
     Endpoint("GET", ONE + "/summary", "read", summary, "How it stands", query=schemas.Kinds),
     Endpoint("GET", ONE + "/series", "read", series, "The ratio over time", query=schemas.Points),

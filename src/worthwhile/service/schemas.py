@@ -17,7 +17,8 @@ Id = Annotated[str, Meta(min_length=1, max_length=20, description="a task's id, 
 Ids = Annotated[str, Meta(pattern=r"^[0-9]{1,15}(,[0-9]{1,15}){0,999}$", description="with commas between")]
 Reason = Annotated[str, Meta(description="its first 200 characters are kept")]
 Number = float
-Attempt = Annotated[int, Meta(ge=0, lt=MOST_OPTIONS, description="the attempt that has failed; the first is 0")]
+Attempt = Annotated[int, Meta(ge=0, lt=2**31, description="the attempt that has failed; the first is 0")]
+Which = Annotated[int, Meta(ge=0, lt=2**31, description="the attempt that it tells of, the latest if left out")]
 Count = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -66,6 +67,7 @@ class Report(Message):
 
     reward: Number | None = None
     cost: Number | None = None
+    attempt: Which | None = None
 
 
 class ReportOf(Report, kw_only=True):
@@ -81,6 +83,13 @@ class Fail(Message):
 
     cost: Number | None = None
     reason: Reason = ""
+    attempt: Which | None = None
+
+
+class Cancel(Message):
+    """A task will not report."""
+
+    attempt: Which | None = None
 
 
 class Again(Message):
