@@ -51,7 +51,8 @@ def test_what_fails_is_tried_again_and_costs_add_up(tmp_path: Path) -> None:
     options, file, seen = ["bad", "die", "good"], tmp_path / "ran", list[Finished]()
     settings: dict[str, Any] = {"after": seen.append, "lost_cost": 3.0}
     with first(options, overhead=10.0) as scheduler, LocalExecutor(2) as executor:
-        tasks = stream(options, file, 4)
+        # each of a kind of its own: where something has worked before, that is tried next
+        tasks = [task._replace(kind=f"kind {task.key}") for task in stream(options, file, 4)]
         done = work(scheduler, tasks, work_tasks.good_or_bad, executor=executor, attempts=3, **settings)
         assert (done.reported, done.failed, done.tried_again, done.reward) == (4, 0, 8, 4.0)
         assert done.cost == sum(finished.cost for finished in seen)
