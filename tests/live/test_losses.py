@@ -269,12 +269,12 @@ def test_a_task_that_was_taken_over_is_explained_as_it_was_chosen(address: str) 
         first = claim(scheduler, "me")
         chosen = scheduler.explain(first.task)
         clock.ahead = 11.0
-        claim(scheduler, "you")
+        second = claim(scheduler, "you")
         why = scheduler.explain(first.task)
         assert (why.option, why.options, why.repeated, why.seen) == (chosen.option, chosen.options, True, chosen.seen)
         assert why.why == f"whoever takes a task over keeps its option. It was chosen because {chosen.why}"
-        first.task.fail(cost=1.0)
-        first.task.again()
+        second.task.fail(cost=1.0)
+        second.task.again()
         clock.ahead = 22.0
         claim(scheduler, "me")
         assert scheduler.explain(first.task).repeated
