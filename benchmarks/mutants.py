@@ -36,6 +36,7 @@ TESTS = (
     "tests/policies/test_registry.py",
     "tests/live/test_fold.py",
     "tests/policies/test_default_formulas.py",
+    "tests/policies/test_default_failures.py",
     "tests/policies/test_golden.py",
     "tests/policies/test_evidence.py",
 )
