@@ -9,6 +9,7 @@ import itertools
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from typing import Any
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # scripts that import one another by name
 
 settings.register_profile(
     "worthwhile",

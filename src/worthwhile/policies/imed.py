@@ -120,10 +120,9 @@ def was_one_off(arms: Moments, weight: float, kind: int, option: int, cost: floa
 def record_arrival(state: State, kind: int, half_life: float) -> None:
     """One more task of the kind; the price follows, and all that is known fades."""
     other = arrive(state.plug_in, kind, state.weight[0])
-    for turn in range(
-        1 if other == kind else 2
-    ):  # a loop, because machine code has the inside of a call for every call
-        refresh(state, other if turn else kind)
+    refresh(state, kind)
+    if other != kind:
+        refresh(state, other)
     settle(state.plug_in)
     if half_life > 0.0:
         fade(state, half_life)
