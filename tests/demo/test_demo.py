@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -36,6 +38,17 @@ def start(words: list[str], folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
 
 
+@contextmanager
+def started(words: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """It does not outlive a test that fails."""
+    process = start(words, folder)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def first_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return process.stdout.readline()
@@ -43,6 +56,14 @@ def first_line(process: subprocess.Popen[str]) -> str:
 
 def reports(address: str) -> int:
     return int(httpx.get(f"{address}v1/schedulers/default/summary", timeout=NET).json()["reports"])
+
+
+def page_of_the_stopped(process: subprocess.Popen[str], address: str) -> str:
+    """The dashboard, which goes on; 503 if the process was stopped while it had the store's lock."""
+    process.send_signal(signal.SIGSTOP)
+    page = httpx.get(address, timeout=NET, follow_redirects=True).text
+    process.send_signal(signal.SIGCONT)
+    return page
 
 
 def is_open(address: str) -> bool:
@@ -54,17 +75,14 @@ def is_open(address: str) -> bool:
 def test_the_demo_shows_its_dashboard_is_killed_and_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = start(demo(40), tmp_path)
-    address = re.fullmatch(r"dashboard: (http://127\.0\.0\.1:\d+/) \(while this runs\)\n", first_line(process))
-    assert address is not None
-    wait_until(lambda: reports(address[1]) >= 5, "the first reports")
-    process.send_signal(signal.SIGSTOP)  # so that it is not done before it is killed; its dashboard goes on
-    page = httpx.get(address[1], timeout=NET, follow_redirects=True).text
-    assert "odd digits" in page
-    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    assert len(family) >= 3  # two processes that train, or one for each core, and the dashboard
-    process.kill()
-    process.communicate()
+    with started(demo(40), tmp_path) as process:
+        address = re.fullmatch(r"dashboard: (http://127\.0\.0\.1:\d+/) \(while this runs\)\n", first_line(process))
+        assert address is not None
+        wait_until(lambda: reports(address[1]) >= 5, "the first reports")
+        wait_until(lambda: "odd digits" in page_of_the_stopped(process, address[1]), "the dashboard")
+        process.send_signal(signal.SIGSTOP)  # so that it is not done before it is killed
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        assert len(family) >= 3  # two processes that train, or one for each core, and the dashboard
     assert psutil.wait_procs(family, NET)[1] == []
     assert not is_open(address[1])
 
