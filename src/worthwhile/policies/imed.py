@@ -97,18 +97,18 @@ def refresh(state: State, kind: int) -> None:
 
 def record_result(state: State, kind: int, option: int, reward: float, cost: float) -> None:
     """One more completed task, which pays for the failures before it."""
-    arms, failures, weight = state.arms, state.failures, state.weight[0]
+    arms, failures, least_cost, weight = state.arms, state.failures, state.least_cost[0], state.weight[0]
     is_new = arms.pulls[kind, option] == 0.0
     if failures.reports[kind] > 0.0:
         cost += record_success(failures, kind, option, weight)
     first = arms.pulls[kind, option] <= 2.0 * weight and failures.paid[kind, option] == 0.0
-    if first and state.least_cost[0] > 0.0 and was_one_off(arms, weight, kind, option, cost):
+    if first and least_cost > 0.0 and was_one_off(arms, weight, kind, option, cost):
         forget(arms, kind, option)
         state.one_offs[kind] += 1.0
     record_moments(arms, kind, option, reward, cost, weight)
     if arms.pulls[kind, option] <= SETTLED * weight:
         take_in_cell(state.sharing, arms, kind, option, is_new)
-    state.least_cost[0] = min(state.least_cost[0], cost)
+    state.least_cost[0] = cost if cost < least_cost else least_cost
 
 
 def was_one_off(arms: Moments, weight: float, kind: int, option: int, cost: float) -> bool:
@@ -241,27 +241,26 @@ class RatioImed(NamedTuple):
             forced = first_try(state, tried, kind, options, pending, weight if suspicious else 0.0, rng)
             if forced >= 0:
                 return expected(state, kind, options[forced])
-        pooled, failing = (
-            pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0),
-            failures.reports[kind] > 0,
-        )
+        pooled = pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0)
+        failing = failures.reports[kind] > 0.0
         worth, log_rivals = abs(leader_reward), math.log(len(options) - 1.0)  # w, ln(A − 1)
         trusted = trust(state.sharing, price * leader_cost) if tried < len(options) else 0.0
         best, best_index = options[0], math.inf
         for option in options:
             arm, index = (kind, option), math.inf
-            if all_pulls[arm] > 0.0 and not (failing and failures.next_try[arm] > 0.0):
-                reported, cost, varies = all_pulls[arm] / weight, mean_cost[arm], 0.0
+            pulls = all_pulls[arm]
+            if pulls > 0.0 and not (failing and failures.next_try[arm] > 0.0):
+                reported, reward, cost, varies = pulls / weight, mean_reward[arm], mean_cost[arm], 0.0
                 if failing:
-                    cost += failures.unpaid[arm] / all_pulls[arm]
+                    cost += failures.unpaid[arm] / pulls
                     varies = failure_variance(failures, arms, arm, weight)
                 pulls = reported + pending[option]  # m
-                index, behind = math.log(pulls), top - (mean_reward[arm] - price * cost)  # ln m, d
+                index, behind = math.log(pulls), top - (reward - price * cost)  # ln m, d
                 if behind > 0.0:
                     index += price_of_a_try(behind, worth, log_rivals)
                     if index < best_index:  # evidence can only raise it
                         against = evidence(arms, arm, behind, pooled, varies) * (pulls / self.caution)  # m·K
-                        if mean_reward[arm] == 0.0 and reward_squares[arm] == 0.0:
+                        if reward == 0.0 and reward_squares[arm] == 0.0:
                             against = min(against, NOTHING_YET * math.log(pulls + 1.0) + log_rivals)
                         first = reported <= 2.0
                         index = first_index(index, against, reported, pulls, log_rivals) if first else index + against
