@@ -19,11 +19,11 @@ MOST_DOUBLINGS = 50.0  # of the wait of an option that has failed in kind after 
 
 
 class Anywhere(NamedTuple):
-    """What has failed of options that have never worked in any kind: who fails in some may well fail in the others."""
+    """What has failed of every option, in any kind: who fails in some may well fail in the others."""
 
-    kinds: Floats  # (options,): in how many
-    tries: Floats  # (options,): how often, where others work
-    next_try: Floats  # (options,): after which report of all it is tried again in any kind
+    kinds: Floats  # (options,): in how many it had not worked before
+    tries: Floats  # (options,): how often, of an option that has never worked in any
+    next_try: Floats  # (options,): after which report of all kinds such an option is tried again
     reports: Floats  # (1,): of all kinds
 
 
@@ -59,8 +59,6 @@ def record_failure(
 ) -> None:
     """One more failure; an option that keeps failing is benched."""
     arm, reliability = (kind, option), reliability_of_others(failures, arms, kind, option, weight)
-    if reliability > 0.0:
-        record_anywhere(failures, kind, option, reliability)
     failures.reports[kind] = max(failures.reports[kind], 1.0)
     failures.unpaid[arm] += weight * cost
     next_try = failures.next_try[arm]
@@ -76,15 +74,15 @@ def record_failure(
         failures.next_try[arm] = failures.reports[kind] + WAIT * rarer * tries * math.sqrt(tries)
 
 
-def record_anywhere(failures: Failures, kind: int, option: int, reliability: float) -> None:
-    """One more failure of an option, which counts in all kinds as long as it has never worked in any."""
-    anywhere = failures.anywhere
-    if failures.failed[kind, option] + failures.in_a_row[kind, option] == 0.0:
+def record_anywhere(failures: Failures, arms: Moments, kind: int, option: int, never_worked: bool) -> None:
+    """One more failure, which other kinds may learn from; to be called before `record_failure`."""
+    anywhere, arm = failures.anywhere, (kind, option)
+    if arms.pulls[arm] + failures.failed[arm] + failures.in_a_row[arm] == 0.0:
         anywhere.kinds[option] += 1.0
-    if anywhere.next_try[option] <= anywhere.reports[0]:  # or it was running already
+    if never_worked and anywhere.next_try[option] <= anywhere.reports[0]:  # or it was running already
         anywhere.tries[option] += 1.0
-        wait = WAIT * reliability * reliability * power(2.0, int(min(anywhere.tries[option], MOST_DOUBLINGS)) - 1)
-        anywhere.next_try[option] = anywhere.reports[0] + wait
+        doublings = int(min(anywhere.tries[option] - 1.0, MOST_DOUBLINGS))
+        anywhere.next_try[option] = anywhere.reports[0] + WAIT * power(2.0, doublings)
 
 
 def reliability_of_others(failures: Failures, arms: Moments, kind: int, option: int, weight: float) -> float:
@@ -125,7 +123,7 @@ def record_success(failures: Failures, kind: int, option: int, weight: float) ->
     failures.paid[kind, option] += unpaid
     failures.unpaid[kind, option] = 0.0
     failures.failed[kind, option] += weight * failures.in_a_row[kind, option]
-    forgive_failures(failures, kind, option)
+    failures.in_a_row[kind, option] = failures.next_try[kind, option] = 0.0
     return unpaid / weight
 
 

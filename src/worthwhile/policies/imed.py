@@ -22,6 +22,7 @@ from worthwhile.policies.failures import (
     failure_variance,
     forgive_failures,
     new_failures,
+    record_anywhere,
     record_failure,
     record_success,
     scale_failures,
@@ -146,6 +147,8 @@ def note_failure(state: State, kind: int, option: int, cost: float) -> None:
     """One more failure, among as many tasks as its kind has had."""
     weight = state.weight[0]
     tasks = state.plug_in.arrivals[kind] / weight
+    if state.sharing.cells[0] > 0.0:  # something works, somewhere
+        record_anywhere(state.failures, state.arms, kind, option, state.sharing.option_cells[option] == 0.0)
     record_failure(state.failures, state.arms, kind, option, cost, weight, tasks)
 
 
@@ -191,14 +194,15 @@ def could_be_new(state: State, kind: int, option: int, pending: Indices) -> bool
 
 
 def index_of_new(
-    sharing: Sharing, kind: int, option: int, price: float, top: float, worth: float, log_rivals: float
+    state: State, kind: int, option: int, price: float, top: float, worth: float, log_rivals: float, trusted: float
 ) -> float:
-    """The index of an option that only other kinds know: as if it had one pull."""
-    foreseen = forecast(sharing, kind, option)
+    """The index of an option that only other kinds know: it is as likely to fail as there, and as far behind."""
+    foreseen, works = forecast(state.sharing, kind, option), state.sharing.option_cells[option] + 1.0
     behind = top - (foreseen.reward - price * foreseen.cost)
-    if behind <= 0.0:
-        return 0.0
-    return price_of_a_try(behind, worth, log_rivals) + evidence_of_others(foreseen, behind, price)
+    index = math.log(1.0 + state.failures.anywhere.kinds[option] / works)
+    if behind > 0.0:
+        index += trusted * (price_of_a_try(behind, worth, log_rivals) + evidence_of_others(foreseen, behind, price))
+    return index
 
 
 def expected(state: State, kind: int, option: int) -> Decision:
@@ -265,7 +269,7 @@ class RatioImed(NamedTuple):
                         first = reported <= 2.0
                         index = first_index(index, against, reported, pulls, log_rivals) if first else index + against
             elif could_be_new(state, kind, option, pending):
-                index = trusted * index_of_new(state.sharing, kind, option, price, top, worth, log_rivals)
+                index = index_of_new(state, kind, option, price, top, worth, log_rivals, trusted)
             if index < best_index:
                 best, best_index = option, index
         if best_index == math.inf:
