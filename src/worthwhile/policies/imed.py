@@ -48,6 +48,7 @@ IMPRESSION_RIVALS = 4.0  # … with (A − 1) to this power
 NOTHING_YET = 1.9  # n rewards of 0 count for at most this · ln(n + 1), rivals counted twice
 ONE_OFF_RATIO, ONE_OFF_ERRORS = 3.0, 6.0  # a first cost is so many times the next; above it by so many deviations
 LOG_2 = 0.6931471805599453
+LOG_HALF = -LOG_2  # an option that was never tried counts as half a pull
 HEAVIEST = 2.0**400  # weights are scaled down when one gets here
 LIGHTEST = 2.0**-400  # what has been seen once never weighs nothing, or it would count as new
 
@@ -199,7 +200,7 @@ def index_of_new(
     """The index of an option that only other kinds know: it is as likely to fail as there, and as far behind."""
     foreseen, works = forecast(state.sharing, kind, option), state.sharing.option_cells[option] + 1.0
     behind = top - (foreseen.reward - price * foreseen.cost)
-    index = math.log(1.0 + state.failures.anywhere.kinds[option] / works)
+    index = (1.0 - trusted) * LOG_HALF + math.log(1.0 + state.failures.anywhere.kinds[option] / works)
     if behind > 0.0:
         index += trusted * (price_of_a_try(behind, worth, log_rivals) + evidence_of_others(foreseen, behind, price))
     return index

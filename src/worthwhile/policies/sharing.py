@@ -16,8 +16,8 @@ from worthwhile.state import Floats
 
 SETTLED = 8.0  # reports of a cell after which what it says to others stays as it is
 KIND_PRIOR, OPTION_PRIOR = 0.5, 0.1  # cells that pull an effect towards 0, or the overall mean
-PRIOR_ERRORS = 3.0  # the trust begins as if so many cells had been foretold, …
-PRIOR_SHARE = 0.5  # … leaving so much of the variance unexplained
+PRIOR_ERRORS = 3.0  # before the first forecast, as if so many had been off by all that cells differ
+DOUBT = 0.5  # of the share of the variance that forecasts explain, over √(their number)
 TAIL = 5.0  # half the degrees of freedom of what is foretold
 LARGEST_LOG = 700.0  # e⁷⁰⁹ is the largest number there is
 LOG_2 = 0.6931471805599453
@@ -172,16 +172,18 @@ def variance(sharing: Sharing, effects: Effects) -> float:
 
 
 def trust(sharing: Sharing, unit: float) -> float:
-    """√(1 − the model's squared errors/those of its kinds' plain means), of R − θC where a task costs θC = `unit`.
+    """√(1 − E/E₀ − ½/√n): E the squared errors of n forecasts, E₀ those of the kinds' plain means, both of R − θC.
 
-    0 where kinds have nothing in common: then everything is tried at once, as in a kind that is alone.
+    `unit` is θC, what a task costs. Where kinds have nothing in common it is 0: everything is tried at once, as in a
+    kind that is alone.
     """
     reward, cost, square = sharing.reward, sharing.cost, unit * unit
     prior = PRIOR_ERRORS * (variance(sharing, reward) + square * variance(sharing, cost))
     plain = reward.plain_error[0] + square * cost.plain_error[0] + prior
-    errors = reward.error[0] + square * cost.error[0] + PRIOR_SHARE * prior
-    trusted: float = math.sqrt(1.0 - errors / plain) if plain > errors else 0.0
-    return trusted
+    errors = reward.error[0] + square * cost.error[0] + prior
+    doubt = DOUBT / math.sqrt(sharing.foretold[0] + PRIOR_ERRORS)
+    explained: float = 1.0 - errors / plain - doubt if plain > 0.0 else 0.0
+    return math.sqrt(explained) if explained > 0.0 else 0.0
 
 
 def evidence_of_others(foreseen: Forecast, behind: float, price: float) -> float:
