@@ -75,6 +75,11 @@ def running_server() -> Iterator[Any]:
 @pytest.fixture
 def postgres(server: Any) -> str:
     """The address of an empty schema on it."""
+    return new_schema(server)
+
+
+def new_schema(server: Any) -> str:
+    """Another one, for as long as the server runs."""
     name = f"test_{os.getpid()}_{next(schemas)}"
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
         connection.execute(f"create schema {name}")

@@ -125,6 +125,7 @@ def test_an_edit_in_any_file_that_a_policy_uses_is_noticed(project: Path, tmp_pa
     assert len({compiled for compiled, _, _ in seen}) == len(seen)
 
 
+@pytest.mark.slow
 def test_compiled_code_survives_to_the_next_process(project: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     first = run(project, cache)
@@ -144,6 +145,7 @@ def test_moving_code_within_a_file_compiles_nothing_anew(project: Path, tmp_path
     assert set((tmp_path / "cache").iterdir()) == folders
 
 
+@pytest.mark.slow
 def test_a_cache_folder_that_cannot_be_written_only_loses_the_cache(project: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "a file"
     blocked.write_text("in the way")

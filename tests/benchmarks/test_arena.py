@@ -21,6 +21,7 @@ from worthwhile import simulate, solve, two_kinds
 from worthwhile.simulation.environments import synthetic
 from worthwhile.testing import check_environment
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 NEW = {row.name: row for row in new_rows(0)}
 PAPER = Row("paper", (synthetic(two_kinds()),))

@@ -42,6 +42,7 @@ def test_a_task_that_forks_is_answered_by_its_worker_alone(tmp_path: Path) -> No
         assert [future.result(NET) for future in futures] == list(range(30))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lasting", ["thread", "process"])
 def test_an_executor_shuts_down_whatever_a_task_has_left_running(lasting: str) -> None:
     executor = LocalExecutor(1)

@@ -73,6 +73,7 @@ def test_all_are_on_the_list() -> None:
     assert listed >= {module.run for module in SMALL}  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", SMALL, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_data_repeats_with_the_seed_and_every_part_is_there(
     module: ModuleType, monkeypatch: pytest.MonkeyPatch, tables: Path, tmp_path: Path
@@ -137,6 +138,7 @@ def test_the_table_has_every_policy_beside_the_default() -> None:
     assert table["beside_default"] == ["tie", "better", "better"]
 
 
+@pytest.mark.slow
 def test_worlds_side_by_side_are_simulated_as_each_alone() -> None:
     worlds = [random_problem("unit", number) for number in range(3)]
     names = [DEFAULT, "bts"]
@@ -232,6 +234,7 @@ def test_shuffled_problems_are_the_same_problems() -> None:
         assert np.array_equal(shuffled.reward[:, number], problem.reward[:, column], equal_nan=True)
 
 
+@pytest.mark.slow
 def test_late_feedback_costs_everybody_something(monkeypatch: pytest.MonkeyPatch) -> None:
     table = small(delays, monkeypatch, QUICK).data["delays"]
     rows = list(
@@ -288,6 +291,7 @@ def test_without_tables_the_words_say_how_to_give_some(tmp_path: Path) -> None:
         assert (outcome.data, outcome.figures, outcome.claims) == ({}, {}, ())
 
 
+@pytest.mark.slow
 def test_headroom_is_what_solving_each_table_says(monkeypatch: pytest.MonkeyPatch, tables: Path) -> None:
     outcome = small(recorded_tables, monkeypatch, QUICK._replace(tables=tables))
     table = outcome.data["headroom"]

@@ -91,6 +91,7 @@ def test_the_error_of_a_quotient_is_that_of_resampled_runs() -> None:
     assert quotient(reward, cost)[1] == pytest.approx((again[:, 0] / again[:, 1]).std(), rel=0.15)
 
 
+@pytest.mark.slow
 def test_the_regret_by_pseudo_regret_is_the_papers_within_its_chance(regret: Outcome) -> None:
     rows = list(rows_of(regret.data["theorem"]))
     assert {row["tasks"] for row in rows} == {100, 316, 1000, 3162, 10_000}
@@ -100,12 +101,14 @@ def test_the_regret_by_pseudo_regret_is_the_papers_within_its_chance(regret: Out
     assert all(row["regret_error"] < row["tasks"] * row["gap_error"] for row in learned)
 
 
+@pytest.mark.slow
 def test_the_bound_is_above_every_measured_regret(regret: Outcome) -> None:
     for row in rows_of(regret.data["theorem"], policy="dol-rm"):
         assert row["tasks"] * row["gap"] < row["bound"]
         assert row["regret"] + 5.0 * row["regret_error"] < row["bound"]
 
 
+@pytest.mark.slow
 def test_regret_grows_more_slowly_than_the_tasks(regret: Outcome) -> None:
     rows = list(rows_of(regret.data["theorem-slopes"]))
     assert len(rows) == 16
@@ -117,6 +120,7 @@ def test_regret_grows_more_slowly_than_the_tasks(regret: Outcome) -> None:
     assert verdicts == [REPRODUCED] * 5 + [OURS] * 2
 
 
+@pytest.mark.slow
 def test_every_term_of_the_proof_is_below_its_bound(proof: Outcome) -> None:
     rows = list(rows_of(proof.data["proof-terms"], policy="dol-rm"))
     assert len(rows) == 7 * 5
@@ -124,6 +128,7 @@ def test_every_term_of_the_proof_is_below_its_bound(proof: Outcome) -> None:
         assert 0.0 < row["value"] + 5.0 * row["error"] < row["bound"]
 
 
+@pytest.mark.slow
 def test_the_terms_add_up_as_the_proof_says(proof: Outcome) -> None:
     for policy in ("dol-rm", "dol-rm-anytime"):
         for tasks in (100, 1000, 10_000):
@@ -135,6 +140,7 @@ def test_the_terms_add_up_as_the_proof_says(proof: Outcome) -> None:
             assert values["distance_sum"] ** 2 <= 2.0 * tasks * values["lyapunov_sum"]  # Cauchy–Schwarz
 
 
+@pytest.mark.slow
 def test_the_drift_stays_below_the_lemma_from_mark_to_mark(proof: Outcome) -> None:
     rows = list(rows_of(proof.data["proof-drift"]))
     assert rows[0]["lyapunov"] == pytest.approx(0.5 * (2.6 - 0.5) ** 2)  # θ starts at θ_min = ½
@@ -145,6 +151,7 @@ def test_the_drift_stays_below_the_lemma_from_mark_to_mark(proof: Outcome) -> No
     assert all(claim.verdict == REPRODUCED for claim in proof.claims)
 
 
+@pytest.mark.slow
 def test_the_price_ends_nearer_to_the_optimum_than_it_starts(proof: Outcome) -> None:
     for policy in proof_terms.POLICIES:
         for problem in (proof_terms.COVERED, proof_terms.OTHER):
@@ -167,6 +174,7 @@ def test_the_integral_between_marks_is_the_sum_over_all_tasks_within_two_per_cen
     assert float(integral(np.array([0.0, 2.0, 6.0]), line)) == 24.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", [theorem, proof_terms], ids=["theorem", "proof-terms"])
 def test_the_same_seed_gives_the_same_data(experiment: Any, request: pytest.FixtureRequest) -> None:
     before: Outcome = request.getfixturevalue("regret" if experiment is theorem else "proof")

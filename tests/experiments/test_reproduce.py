@@ -130,6 +130,7 @@ def check_report(folder: Path) -> list[Record]:
     return records
 
 
+@pytest.mark.slow
 def test_every_file_is_there(done: Path) -> None:
     for name in CHEAP:
         record = read_record(done / name)
@@ -138,6 +139,7 @@ def test_every_file_is_there(done: Path) -> None:
         assert {path.name for path in (done / name).iterdir()} == {"outcome.json", *record.tables, *drawn}
 
 
+@pytest.mark.slow
 def test_the_report_has_everything_and_needs_nothing(done: Path) -> None:
     records = check_report(done)
     assert [record.name for record in records] == list(CHEAP)
@@ -193,6 +195,7 @@ def test_csv_numbers_read_back_to_the_bit(tmp_path: Path) -> None:
     assert [row["c"] for row in rows] == ["1", "2", "x, y", ""]
 
 
+@pytest.mark.slow
 def test_figures_say_where_they_come_from(done: Path) -> None:
     with Image.open(done / "figure-5/figure-5.png") as image:
         about = json.loads(image.info["Description"])
@@ -202,6 +205,7 @@ def test_figures_say_where_they_come_from(done: Path) -> None:
     assert '"experiment": "figure-5"' in text
 
 
+@pytest.mark.slow
 def test_one_experiment_is_updated_alone_and_the_report_rebuilt_from_what_is_there(
     done: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,6 +224,7 @@ def test_one_experiment_is_updated_alone_and_the_report_rebuilt_from_what_is_the
     assert [record.name for record in check_report(done)] == list(CHEAP)
 
 
+@pytest.mark.slow
 def test_the_verdicts_are_printed_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "figure-4a", "--quick", "--out", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -231,6 +236,7 @@ def test_the_verdicts_are_printed_and_counted(tmp_path: Path, capsys: pytest.Cap
     assert f"{100 * (1 - 2.5 / solve(two_kinds(0.8)).ratio):.2g} %" in read_record(tmp_path / "figure-4a").words
 
 
+@pytest.mark.slow
 def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "figure-5", "--quick", "--out", str(tmp_path), "--json"]) == 0
     shown = capsys.readouterr()
@@ -366,6 +372,7 @@ def test_powers_are_raised(tmp_path: Path) -> None:
     assert "As T<sup>0.5 ± 0.1</sup>, below T<sup>¾</sup> and 10<sup>−3</sup>, not a^b." in source
 
 
+@pytest.mark.slow
 def test_a_page_survives_files_that_are_gone(done: Path, tmp_path: Path) -> None:
     reproduce([Experiment("small", "Small", small)], Scale(), tmp_path, print)
     (tmp_path / "small/short.csv").unlink()
@@ -404,6 +411,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert "figure-4c" in Page(tmp_path / "report.html").words  # as one that was not run
 
 
+@pytest.mark.slow
 def test_figure_5_replays_the_table_that_we_have_recorded_where_there_is_no_other(tmp_path: Path) -> None:
     for scale in (Scale(quick=True), Scale(quick=True, tables=tmp_path)):
         outcome = figure_5.run(scale)

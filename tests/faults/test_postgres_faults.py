@@ -50,6 +50,7 @@ def pair(scheduler: Scheduler) -> None:
     scheduler.decide("x", OPTIONS).report(1.0, 2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_a_row_that_somebody_keeps_locked_is_named(postgres: str) -> None:
     with Scheduler(postgres) as scheduler, psycopg.connect(postgres) as other:
@@ -62,6 +63,7 @@ def test_a_row_that_somebody_keeps_locked_is_named(postgres: str) -> None:
         assert scheduler.summary().reports == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_a_server_process_that_was_stopped_is_given_up(postgres: str) -> None:
     """Over a Unix socket, where the network knows no limits."""
@@ -79,6 +81,7 @@ def test_a_server_process_that_was_stopped_is_given_up(postgres: str) -> None:
         assert (scheduler.summary().reports, scheduler.rebuild()) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_a_network_that_swallows_everything_is_given_up(postgres: str) -> None:
     with network_before(postgres) as (network, url), Scheduler(url) as scheduler:
@@ -91,6 +94,7 @@ def test_a_network_that_swallows_everything_is_given_up(postgres: str) -> None:
         assert scheduler.rebuild()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_who_waits_behind_a_call_that_was_given_up_is_told_the_same(postgres: str) -> None:
     with Scheduler(postgres) as scheduler, psycopg.connect(postgres) as other:
@@ -114,6 +118,7 @@ def test_who_waits_behind_a_call_that_was_given_up_is_told_the_same(postgres: st
         pair(scheduler)
 
 
+@pytest.mark.slow
 def test_who_stops_in_the_middle_of_a_transaction_does_not_block_the_others(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ import apsw
 import pytest
 
 from worthwhile import Scheduler
+from worthwhile.cli.main import main
 from worthwhile.errors import StoreError, StoreReplaced
 from worthwhile.live.stores import open_store
 
@@ -157,7 +158,9 @@ def mounted(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
 
 
 @pytest.mark.parametrize("in_use", [True, False], ids=["in use", "closed"])
-def test_what_cannot_be_written_can_be_read(tmp_path: Path, mounted: Callable[[Path], Path], in_use: bool) -> None:
+def test_what_cannot_be_written_can_be_read(
+    tmp_path: Path, mounted: Callable[[Path], Path], in_use: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "store"
     folder.mkdir()
     writer = Scheduler(f"sqlite:///{folder}/tasks.db?synchronous=normal")
@@ -190,16 +193,9 @@ def test_what_cannot_be_written_can_be_read(tmp_path: Path, mounted: Callable[[P
         Scheduler(place / "tasks.db", "another")
     for command in (["status"], ["explain", "1"], ["export", tmp_path / "log.csv"]):
         name, *others = map(str, command)
-        ended = run(name, str(place / "tasks.db"), *others)
-        assert ended.returncode == 0, ended.stderr
-    ended = run("decide", str(place / "tasks.db"), "x", "1")
-    assert (ended.returncode, "it can only be read here" in ended.stderr) == (2, True)
-
-
-def run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "worthwhile", *command], check=False, capture_output=True, text=True, timeout=300
-    )
+        assert main([name, str(place / "tasks.db"), *others]) == 0
+    assert main(["decide", str(place / "tasks.db"), "x", "1"]) == 2
+    assert "it can only be read here" in capsys.readouterr().err
 
 
 def test_a_file_that_only_others_may_write_can_be_read() -> None:

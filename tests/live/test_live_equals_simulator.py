@@ -21,6 +21,7 @@ from worthwhile.simulation.runs import Player, stages_of
 
 TASKS, SEED = 400, 5
 FORGETFUL = "ratio-imed,half_life=1"  # its weights are scaled down on the way
+COMPILED = ["ratio-imed", FORGETFUL, "plug-in-dol", "reward-ts"]  # the default, a price, a posterior
 PROBLEM = Problem.of(
     {
         "a": (0.5, {"x": (0.7, 0.5), "y": (0.6, 0.2), "z": (0.2, 0.1)}),
@@ -90,8 +91,14 @@ def same_state(scheduler: Scheduler, policy: Policy, world: Any = WORLD) -> bool
     return states.same(fold.state.learned, states.grow(policy, simulated(policy, world), *fold.size))
 
 
-@pytest.mark.parametrize("engine", ["python", "compiled"])
-@pytest.mark.parametrize("name", [*LIST, FORGETFUL])
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [
+        *((name, "python") for name in (*LIST, FORGETFUL)),
+        *((name, "compiled") for name in COMPILED),
+        *(pytest.param(name, "compiled", marks=pytest.mark.slow) for name in LIST if name not in COMPILED),
+    ],
+)
 def test_a_live_run_is_the_simulators_run(name: str, engine: str) -> None:
     policy = make(name, known(PROBLEM, TASKS))
     result = simulate(PROBLEM, {name: policy}, TASKS, 1, SEED, marks=[TASKS], engine="python")
@@ -104,7 +111,7 @@ def test_a_live_run_is_the_simulators_run(name: str, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["python", "compiled"])
-@pytest.mark.parametrize("name", ["ratio-imed", FORGETFUL, "plug-in-dol", "reward-ts"])
+@pytest.mark.parametrize("name", COMPILED)
 def test_failures_are_those_of_the_simulator(name: str, engine: str) -> None:
     policy, world = make(name, known(PROBLEM, TASKS)), Failing(WORLD)
     with Scheduler(policy=policy, seed=SEED, engine=engine) as scheduler:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import apsw
 import numpy as np
 import pytest
 
+from conftest import new_schema
 from tampering import execute
 from worthwhile import Decision, Rng, Scheduler
 from worthwhile.errors import (
@@ -29,6 +31,22 @@ from worthwhile.live.validation import quoted
 from worthwhile.policies.fixed import State
 
 OPTIONS = ["short", "long"]
+names = itertools.count()
+
+
+@pytest.fixture(scope="module", params=["memory", "sqlite", "postgres"])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """All stores, each made once for many schedulers: the tables take longer than most tests."""
+    if request.param == "postgres":
+        return new_schema(request.getfixturevalue("server"))
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path_factory.mktemp('shared')}/tasks.db"
+
+
+@pytest.fixture
+def fresh(shared: str) -> Iterator[Scheduler]:
+    """A scheduler that nobody has used, in a store that others use too."""
+    with Scheduler(shared, f"{next(names)}") as scheduler:
+        yield scheduler
 
 
 @pytest.mark.parametrize(
@@ -52,17 +70,16 @@ OPTIONS = ["short", "long"]
         (None, None, "task 1: neither a reward nor a cost; report at least one"),
     ],
 )
-def test_bad_feedback_changes_nothing(address: str, reward: Any, cost: Any, words: str) -> None:
-    with Scheduler(address) as scheduler:
-        task = scheduler.decide("x", OPTIONS)
+def test_bad_feedback_changes_nothing(fresh: Scheduler, reward: Any, cost: Any, words: str) -> None:
+    task = fresh.decide("x", OPTIONS)
+    with pytest.raises(BadFeedback, match=words):
+        task.report(reward, cost)
+    if reward is not None:
         with pytest.raises(BadFeedback, match=words):
-            task.report(reward, cost)
-        if reward is not None:
-            with pytest.raises(BadFeedback, match=words):
-                task.observe(next(option for option in OPTIONS if option != task.option), reward, cost)
-        assert scheduler.latest()[0].state == "running"
-        task.report(reward=1.0, cost=2.0)
-        assert (scheduler.summary().reports, scheduler.summary().bad_entries) == (1, 0)
+            task.observe(next(option for option in OPTIONS if option != task.option), reward, cost)
+    assert fresh.latest()[0].state == "running"
+    task.report(reward=1.0, cost=2.0)
+    assert (fresh.summary().reports, fresh.summary().bad_entries) == (1, 0)
 
 
 NOT_IDS = ["", "abc", -1, 0, 1 << 60, None, True, "1; drop table tasks", 1.0, 1.5, math.inf, math.nan, "1.0", "1_0"]
@@ -86,17 +103,16 @@ NOT_IDS += [
 
 
 @pytest.mark.parametrize("id", ["77", 77, *NOT_IDS], ids=lambda id: quoted(id)[:20])
-def test_an_unknown_task_is_refused(address: str, id: Any) -> None:
-    with Scheduler(address) as scheduler:
-        scheduler.decide("x", OPTIONS)
-        for refused in (
-            lambda: scheduler.report(id, 1.0, 1.0),
-            lambda: scheduler.observe(id, "long", 1.0, 1.0),
-            lambda: scheduler.cancel(id),
-            lambda: scheduler.explain(id),
-        ):
-            with pytest.raises(UnknownTask, match=r"no task .*; an id is what decide gave, as task.id"):
-                refused()
+def test_an_unknown_task_is_refused(fresh: Scheduler, id: Any) -> None:
+    fresh.decide("x", OPTIONS)
+    for refused in (
+        lambda: fresh.report(id, 1.0, 1.0),
+        lambda: fresh.observe(id, "long", 1.0, 1.0),
+        lambda: fresh.cancel(id),
+        lambda: fresh.explain(id),
+    ):
+        with pytest.raises(UnknownTask, match=r"no task .*; an id is what decide gave, as task.id"):
+            refused()
 
 
 def test_an_id_may_be_text_or_any_whole_number(address: str) -> None:
@@ -111,12 +127,11 @@ def test_an_id_may_be_text_or_any_whole_number(address: str) -> None:
 @pytest.mark.parametrize(
     "count", [0, -1, 1.0, True, "3", None, 10**5000, math.nan], ids=lambda count: quoted(count)[:20]
 )
-def test_how_many_tasks_is_a_whole_number_above_0(address: str, count: Any) -> None:
-    with Scheduler(address) as scheduler:
-        scheduler.decide("x", OPTIONS)
-        with pytest.raises(BadParameter, match=r"count = .*; it must be a whole number, 1 or more"):
-            scheduler.latest(count)
-        assert len(scheduler.latest(np.int64(5))) == len(scheduler.latest(1 << 47)) == 1
+def test_how_many_tasks_is_a_whole_number_above_0(fresh: Scheduler, count: Any) -> None:
+    fresh.decide("x", OPTIONS)
+    with pytest.raises(BadParameter, match=r"count = .*; it must be a whole number, 1 or more"):
+        fresh.latest(count)
+    assert len(fresh.latest(np.int64(5))) == len(fresh.latest(1 << 47)) == 1
 
 
 def test_an_observation_is_of_another_option_on_offer(address: str) -> None:
@@ -154,12 +169,11 @@ def test_an_observation_is_of_another_option_on_offer(address: str) -> None:
         ("a\0b", ["a"], "must not contain the character"),
     ],
 )
-def test_a_bad_task_changes_nothing(address: str, kind: Any, options: Any, words: str) -> None:
-    with Scheduler(address) as scheduler:
-        with pytest.raises(BadTask, match=words):
-            scheduler.decide(kind, options)
-        assert scheduler.summary().tasks == 0
-        assert scheduler.summary().kinds == []
+def test_a_bad_task_changes_nothing(fresh: Scheduler, kind: Any, options: Any, words: str) -> None:
+    with pytest.raises(BadTask, match=words):
+        fresh.decide(kind, options)
+    assert fresh.summary().tasks == 0
+    assert fresh.summary().kinds == []
 
 
 def test_names_that_never_come_again_are_refused_before_memory_ends(

@@ -171,11 +171,11 @@ def test_schedulers_are_made_listed_read_and_changed(served: Served) -> None:
 def test_no_answer_and_no_log_line_shows_the_stores_password(
     second_server: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worthwhile.live.stores.postgres_connection.PATIENCE", 1.0)
     served = Served(f"{second_server.get_uri()}&password=hunter2")
     try:
         answers = [served.get("/v1/schedulers/nobody").text]
         second_server.cleanup()
+        monkeypatch.setattr("worthwhile.live.stores.postgres_connection.PATIENCE", 0.1)  # it will not start again
         for path in (f"{ONE}/summary", "/v1/schedulers", "/v1/ready", "/schedulers/default"):
             answer = served.get(path)
             assert answer.status_code == 503
@@ -402,6 +402,12 @@ def guarded(sqlite: str) -> Iterator[tuple[Served, dict[str, str]]]:
     one.close()
 
 
+@pytest.fixture
+def read_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are read again after a tenth of a second instead of two; it must be asked for before the service."""
+    monkeypatch.setattr("worthwhile.service.auth.REFRESH_AFTER", 0.1)
+
+
 def logged_in(served: Served, token: str) -> str:
     """A browser's cookie."""
     answer = served.post("/login", {"token": token})
@@ -433,6 +439,7 @@ def test_every_endpoint_asks_for_the_right_token(guarded: tuple[Served, dict[str
     assert (by_cookie == 401) == (endpoint.method != "GET")
 
 
+@pytest.mark.usefixtures("read_often")
 def test_a_token_that_is_revoked_is_of_no_use_soon(guarded: tuple[Served, dict[str, str]], sqlite: str) -> None:
     served, tokens = guarded
     assert served.get(ONE, headers=bearer(tokens["read"])).status_code == 200

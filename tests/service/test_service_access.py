@@ -145,7 +145,10 @@ def test_a_session_is_no_token_and_ends(served: Served, make: Make, durable: str
     assert change_store(durable, lambda tx: tx.sessions()) == []
 
 
-def test_revoking_a_token_ends_its_sessions(served: Served, make: Make, durable: str) -> None:
+def test_revoking_a_token_ends_its_sessions(
+    served: Served, make: Make, durable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worthwhile.service.auth.REFRESH_AFTER", 0.1)
     session = {"cookie": logged_in_after(served, make("eyes", ["read"]))}
     store = open_store(durable)
     revoke_token(store, "eyes")

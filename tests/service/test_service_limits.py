@@ -6,8 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import apsw
@@ -109,6 +108,7 @@ def test_a_service_starts_while_its_scheduler_still_takes_long_to_open(
 
 def test_schedulers_that_are_not_there_are_looked_for_all_at_once(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looked, opened, names, opening = [], [], Dispatchers.names, Dispatchers.opened
+    monkeypatch.setattr("worthwhile.service.look_up.BETWEEN", 0.0)
     monkeypatch.setattr(Dispatchers, "names", lambda self: looked.append(1) or names(self))
     monkeypatch.setattr(
         Dispatchers, "opened", lambda self, name, given: opened.append(name) or opening(self, name, given)
@@ -226,6 +226,12 @@ def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: py
             assert caller.recv(1000) == b""
 
 
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    with ServiceProcess(store_at(tmp_path_factory.mktemp("limits")), "--no-access-log") as running:
+        yield running
+
+
 @pytest.mark.parametrize(
     ("begun", "portion"),
     [
@@ -235,16 +241,15 @@ def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: py
         (ASKING + b"transfer-encoding: chunked\r\n\r\n0\r\nlong: ", b"a" * 100_000),
     ],
 )
-def test_endless_headers_are_cut_off(tmp_path: Path, begun: bytes, portion: bytes) -> None:
-    with ServiceProcess(store_at(tmp_path), "--no-access-log") as service:
-        service.get("/v1/health")
-        before = psutil.Process(service.process.pid).memory_info().rss
-        with socket.create_connection(("127.0.0.1", service.port), timeout=NET) as caller:
-            caller.sendall(begun)
-            with pytest.raises(OSError, match=r"reset|Broken pipe"):
-                caller.sendall(portion * 1000)
-        assert psutil.Process(service.process.pid).memory_info().rss - before < 20e6
-        assert service.get("/v1/health").status_code == 200
+def test_endless_headers_are_cut_off(service: ServiceProcess, begun: bytes, portion: bytes) -> None:
+    service.get("/v1/health")
+    before = psutil.Process(service.process.pid).memory_info().rss
+    with socket.create_connection(("127.0.0.1", service.port), timeout=NET) as caller:
+        caller.sendall(begun)
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):
+            caller.sendall(portion * 1000)
+    assert psutil.Process(service.process.pid).memory_info().rss - before < 20e6
+    assert service.get("/v1/health").status_code == 200
 
 
 def test_a_dispatcher_outlives_what_its_scheduler_may_raise(monkeypatch: pytest.MonkeyPatch) -> None:

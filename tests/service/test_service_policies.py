@@ -13,6 +13,7 @@ import pytest
 from service_process import ServiceProcess, store_at
 from waiting import NET
 from worthwhile import Client
+from worthwhile.cli.main import main
 from worthwhile.errors import NotAllowed
 
 OWN = """
@@ -84,9 +85,7 @@ def test_a_policy_that_another_process_sets_meanwhile_is_not_imported_either(tmp
         assert service.post("/v1/schedulers/default/tasks", {"kind": "a", "options": [1]}).status_code == 200
 
 
-def test_what_cannot_be_allowed_is_said_at_the_start(tmp_path: Path) -> None:
+def test_what_cannot_be_allowed_is_said_at_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path, words in (("ratio-imed", "allowed anyway"), ("nowhere:Mine", "cannot import")):
-        command = [sys.executable, "-m", "worthwhile", "serve", "--store", store_at(tmp_path), "--port", "0"]
-        ended = subprocess.run([*command, "--allow-policy", path], capture_output=True, text=True, check=False)
-        assert ended.returncode == 2
-        assert words in ended.stderr
+        assert main(["serve", "--store", store_at(tmp_path), "--port", "0", "--allow-policy", path]) == 2
+        assert words in capsys.readouterr().err

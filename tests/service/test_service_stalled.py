@@ -22,6 +22,7 @@ from worthwhile import Client, Scheduler
 from worthwhile.live.history import recorded, take_in
 from worthwhile.service.app import MOST_EXPORTS
 
+pytestmark = pytest.mark.slow
 READERS = int(os.environ.get("STALLED_READERS", "100"))
 ONE = "/v1/schedulers/default"
 KINDS, OPTIONS, ROWS = 1000, 4, 12_000

@@ -117,6 +117,7 @@ def test_totals_count_attempts_and_loss_counts_completed_tasks(engine: str) -> N
     assert worse.mean("regret")["fixed-option,option=steady"] == pytest.approx(100 * (flaky - steady))
 
 
+@pytest.mark.slow
 def test_interpreted_and_compiled_runs_of_failing_worlds_are_the_same_to_the_bit() -> None:
     asked = ["ratio-imed", "dol-rm", "oracle"]
     runs = [

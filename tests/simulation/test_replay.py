@@ -196,15 +196,15 @@ def test_failures_of_an_export_are_failures_of_the_problem(tmp_path: Path) -> No
     ]
 
 
-def test_an_always_failing_option_earns_nothing_in_a_replay(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["python", pytest.param("compiled", marks=pytest.mark.slow)])
+def test_an_always_failing_option_earns_nothing_in_a_replay(tmp_path: Path, engine: str) -> None:
     environment = replay(exported(tmp_path))
     policies = ["ratio-imed", "kind-greedy", "optimum", "fixed-option,option=broken"]
-    for engine in ("python", "compiled"):
-        result = simulate(environment, policies, 3000, 4, engine=engine)
-        assert np.isfinite(result.measure("ratio")).all()
-        assert result.mean("loss")["ratio-imed"] < 0.1
-        assert result.mean("loss")["optimum"] == pytest.approx(0.0, abs=1e-12)
-        assert result.mean("ratio")["fixed-option,option=broken"] == 0.0
+    result = simulate(environment, policies, 3000, 4, engine=engine)
+    assert np.isfinite(result.measure("ratio")).all()
+    assert result.mean("loss")["ratio-imed"] < 0.1
+    assert result.mean("loss")["optimum"] == pytest.approx(0.0, abs=1e-12)
+    assert result.mean("ratio")["fixed-option,option=broken"] == 0.0
 
 
 def test_kinds_in_which_nothing_succeeded_are_left_out_and_named(

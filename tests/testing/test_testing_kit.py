@@ -25,6 +25,12 @@ from worthwhile.testing import check_environment, check_policy, rules
 
 @pytest.mark.parametrize("name", list(LIST))
 def test_every_listed_policy_keeps_every_rule(name: str) -> None:
+    check_policy(name, compiled=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(LIST))
+def test_every_listed_policy_compiles_and_learns_the_same_bits(name: str) -> None:
     check_policy(name)
 
 
