@@ -21,7 +21,18 @@ from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
 from worthwhile.live.group_commit import IN_THE_MIDDLE
 from worthwhile.live.replica import PORTION
-from worthwhile.live.stores.base import FAILED, LOST, OWN, REPLACES, RESTORED, RESULT, WORTH_A_NUMBER, LogRow, TaskRow
+from worthwhile.live.stores.base import (
+    FAILED,
+    LOST,
+    NO_POLICY,
+    OWN,
+    REPLACES,
+    RESTORED,
+    RESULT,
+    WORTH_A_NUMBER,
+    LogRow,
+    TaskRow,
+)
 
 MOST_MARKS = 512
 LATELY = 1 / 32  # weight of the newest report in what an option did lately
@@ -101,6 +112,9 @@ class LogStatistics:
         self.lately: dict[tuple[int, int], tuple[float, float]] = {}  # mean reward and cost
         self.failures: dict[tuple[int, int], Failures] = {}
         self.retried: Counter[int] = Counter()  # failures that were tried again, by kind
+        self.history: Counter[tuple[int, int]] = Counter()  # reports that were imported, by kind and option
+        self.history_reward = self.history_cost = 0.0  # of these, and of failures that were imported
+        self.history_lost: set[tuple[int, int]] = set()  # imported tasks, and the attempts at them that were lost
         self.stride, self.marks = 1, []  # type: int, list[Mark]
 
     @contextmanager
@@ -169,6 +183,16 @@ class LogStatistics:
                 self.retried[row.kind] += 1
             self.reports, self.reward, self.cost = self.reports + 1, self.reward + (row.reward or 0.0), self.cost + cost
             self.mark(row.task)
+            if row.policy == NO_POLICY:
+                self.count_history(row, row.reward or 0.0, cost)
+                if row.outcome == LOST:
+                    self.history_lost.add((row.task, OWN - row.observed))
+
+    def count_history(self, row: LogRow, reward: float, cost: float) -> None:
+        """What was recorded elsewhere, and imported."""
+        self.history_reward, self.history_cost = self.history_reward + reward, self.history_cost + cost
+        if row.outcome == RESULT:
+            self.history[row.kind, row.option] += 1
 
     def replace_loss(self, row: LogRow, cost: float) -> None:
         """What came of a task after it was taken for lost: it is still one report."""
@@ -176,8 +200,10 @@ class LogStatistics:
         self.failures.setdefault(arm, Failures()).take_back()
         if row.policy == WORTH_A_NUMBER and arm in self.moments:
             self.discount_result(arm, row.reward_estimate, row.cost_estimate)
-        self.reward += (row.reward or 0.0) - row.reward_estimate
-        self.cost += cost - row.cost_estimate
+        more_reward, more_cost = (row.reward or 0.0) - row.reward_estimate, cost - row.cost_estimate
+        self.reward, self.cost = self.reward + more_reward, self.cost + more_cost
+        if (row.task, REPLACES - row.observed) in self.history_lost:
+            self.count_history(row, more_reward, more_cost)
         if self.marks and self.marks[-1].reports == self.reports:
             self.marks[-1].reward, self.marks[-1].cost = self.reward, self.cost
 
