@@ -50,11 +50,9 @@ def check_present(columns: Columns, where: str) -> None:
     """Refuse a table without what every table has."""
     missing = [name for name in NEEDED if name not in columns]
     if missing:
-        name = missing[0]
-        raise BadTable(
-            f"{where}: no column {listed(missing)}; a table has {listed(NEEDED)} (found: {listed(columns)}). If it is "
-            f"there under another name, say so: --map {name}=NAME, in Python columns={{{name!r}: 'NAME'}} (beside history: history_columns)"
-        )
+        said = f"{where}: no column {listed(missing)}; a table has {listed(NEEDED)} (found: {listed(columns)})"
+        python = f"in Python columns={{{missing[0]!r}: 'NAME'}}, beside history= history_columns"
+        raise BadTable(f"{said}. If it has another name, say which: --map {missing[0]}=NAME; {python}")
     task_wide = [name for name in ("observed", "attempt") if name in columns]
     if task_wide and "item_id" not in columns:
         raise BadTable(f"{where}: a column {task_wide[0]}, but no item_id that says of which task; add it")

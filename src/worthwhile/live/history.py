@@ -11,7 +11,7 @@ from typing import Any
 from worthwhile.errors import BadFeedback, BadParameter, BadTask, MissingExtra
 from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
-from worthwhile.live.recorded import Recorded, Which, count_new, which
+from worthwhile.live.recorded import Recorded, Which, check_kind, count_new, which
 from worthwhile.live.replica import Replica
 from worthwhile.live.stores.base import LOST, NO_POLICY, OWN, REPLACES, RESTORED, RESULT, LogRow, TaskRow
 from worthwhile.tables import OUTCOMES, replace_file
@@ -167,14 +167,11 @@ def check_tasks(batch: Batch, records: Sequence[Recorded]) -> None:
     """Refuse records under the key of a task that was decided here, or of a task of another kind."""
     kinds: dict[str, str] = {}
     for record in records:
-        key, row, where = record.key, batch.by_key(record.key), f"{record.place}: " * bool(record.place)
+        key, row = record.key, batch.by_key(record.key)
         if row is not None and row.policy != NO_POLICY:
-            raise BadTask(f"{where}key {key!r} belongs to task {row.task}, which was decided here; use other keys")
-        kind = kinds.setdefault(key, record.kind if row is None else batch.replica.kinds.texts[row.kind])
-        if kind != record.kind:
-            raise BadTask(
-                f"{where}key {key!r} is of a task of kind {kind!r}, now of kind {record.kind!r}; use other keys"
-            )
+            said = f"{record.where}key {key!r} belongs to task {row.task}, which was decided here"
+            raise BadTask(f"{said}; use other keys")
+        check_kind(record, kinds.setdefault(key, record.kind if row is None else batch.replica.kinds.texts[row.kind]))
 
 
 def task_of(record: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from worthwhile.errors import AlreadyReported, BadFeedback
+from worthwhile.errors import AlreadyReported, BadFeedback, BadTask
 from worthwhile.live.stores.base import LOST, RESULT
 from worthwhile.live.validation import attempt_number, check_text, feedback, not_negative, option_text, reason_text
 from worthwhile.tables import OUTCOMES
@@ -27,6 +27,11 @@ class Recorded(NamedTuple):
     reason: str = ""
     attempt: int = 0  # at the task
     place: str = ""  # where it stands, for messages
+
+    @property
+    def where(self) -> str:
+        """The beginning of a message."""
+        return f"{self.place}: " if self.place else ""
 
 
 Which = tuple[str, int | str]  # a key, and an attempt at that task or another option that was observed
@@ -76,20 +81,35 @@ def count_new(records: Iterable[Recorded], known: dict[Which, Recorded]) -> int:
 def is_new(record: Recorded, known: Recorded | None) -> bool:
     """Whether a row adds something; one that says otherwise than before is refused."""
     lost = OUTCOMES[LOST]
+    if known is not None:
+        check_kind(record, known.kind)
     if known is None or (record.outcome == lost) != (known.outcome == lost):
         return known is None or known.outcome == lost  # what was lost may report later, and rows come in any order
     # the overhead of an observation is that of its task, whatever its row says
     fields = ("option", "reward", "cost", "outcome", *(() if record.observed else ("overhead",)))
     for field in fields:
-        now, before = getattr(record, field), getattr(known, field)
-        if now != before:
-            where, first = f"{record.place}: " * bool(record.place), known.place or "what was imported before"
-            raise AlreadyReported(
-                f"{where}key {record.key!r} has {field} {now}, in {first} it has {field} {before}; a row counts once. "
-                "Another task needs another item_id (key); corrected rows need a scheduler that has not learned from "
-                "the old ones"
-            )
+        if getattr(record, field) != getattr(known, field):
+            raise contradiction(record, known, field)
     return False
+
+
+def contradiction(record: Recorded, known: Recorded, field: str) -> AlreadyReported:
+    """What a row says, and what was said before."""
+    now, before = (f"{field} {shown_value(getattr(row, field))}" for row in (record, known))
+    said = f"{record.where}key {record.key!r} now has {now}, but {before} in {known.place or 'what is known already'}"
+    remedy = "if it is another task, give it another item_id; if the old value was wrong, import into a new scheduler"
+    return AlreadyReported(f"{said}; a row counts once: {remedy}")
+
+
+def shown_value(value: float | str | None) -> str:
+    return "none" if value is None else f"{value}"
+
+
+def check_kind(record: Recorded, kind: str) -> None:
+    """Refuse a row under the key of a task of another kind."""
+    if record.kind != kind:
+        said = f"{record.where}key {record.key!r} is of a task of kind {kind!r}, now of kind {record.kind!r}"
+        raise BadTask(f"{said}; use other keys")
 
 
 def as_option(text: str) -> Any:
