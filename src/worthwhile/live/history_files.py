@@ -41,13 +41,14 @@ class HistoryFile:
     """The columns of a file, checked, and the keys of its rows."""
 
     def __init__(self, path: Path, columns: Columns, first_row: int) -> None:
-        self.path, self.columns, self.first_row = path, columns, first_row
-        table = as_table(path.stem, columns, str(path), first_row)
+        self.path, self.name, self.columns, self.first_row = path, path.stem, columns, first_row
+        table = as_table(self.name, columns, str(path), first_row)
         self.reward, self.cost, self.count = table.reward, table.cost, len(table.reward)
         self.overhead = numbers(self.column("overhead", 0.0), f"{path}, column overhead", first_row)
         self.attempt = numbers(self.column("attempt", 0), f"{path}, column attempt", first_row)
         self.observed = truths(self.column("observed", False), f"{path}, column observed", first_row)
         self.outcome, self.reason = self.column("outcome", OUTCOMES[RESULT]), self.column("reason", "")
+        self.options: dict[str, Any] = {}  # by their texts: a file has few, in many rows
         self.alike: Counter[str] = Counter()  # rows so far that say the same
 
     def column(self, name: str, otherwise: Any) -> Any:
@@ -60,7 +61,7 @@ class HistoryFile:
         """A row as it is taken in."""
         reward, attempt = float(self.reward[index]), self.attempt[index]
         record = recorded(
-            key=self.path.stem,  # until the rest is known
+            key=self.name,  # until the rest is known
             kind=str(self.columns["task_type"][index]),
             option=self.option(index),
             reward=None if math.isnan(reward) else reward,
@@ -72,14 +73,18 @@ class HistoryFile:
             attempt=int(attempt) if attempt == attempt // 1 else attempt,  # which is refused
             place=self.place(index),
         )
-        return record._replace(key=check_text("key", f"{self.path.stem}:{self.item(index, record)}"))
+        return record._replace(key=check_text("key", f"{self.name}:{self.item(index, record)}"))
 
     def option(self, index: int) -> Any:
         """An option as JSON has it; text that reads as JSON is taken as such."""
         if "option_json" in self.columns:
             return json.loads(self.columns["option_json"][index])
         option = self.columns["option"][index]
-        return as_option(option) if isinstance(option, str) else option
+        if not isinstance(option, str):
+            return option
+        if option not in self.options:
+            self.options[option] = as_option(option)
+        return self.options[option]
 
     def item(self, index: int, record: Recorded) -> str:
         """What tells a row of this file from all others: its item_id, or else what it says.
