@@ -28,7 +28,8 @@ def test_every_cell_has_as_many_rows_as_are_asked_for() -> None:
 
 def test_failures_go_through_the_file(tmp_path: Path) -> None:
     (tmp_path / "flaky.toml").write_text(
-        'noise.cost = { family = "gamma", cv = 0.1 }\n[[kind]]\nname = "call"\narrival = 1.0\noptions.steady = { reward = 1.0, cost = 1.0 }\n'
+        'noise.cost = { family = "gamma", cv = 0.1 }\n[[kind]]\nname = "call"\narrival = 1.0\n'
+        "options.steady = { reward = 1.0, cost = 1.0 }\n"
         "options.broken = { reward = 1.0, cost = 0.5, failure_rate = 1.0, failure_cost = 0.3 }\n"
     )
     problem = read_problem(tmp_path / "flaky.toml")

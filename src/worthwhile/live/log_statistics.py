@@ -94,6 +94,32 @@ class Failures:
         self.lost, self.in_a_row = self.lost - 1, max(self.in_a_row - 1, 0)
 
 
+@dataclass(slots=True)
+class History:
+    """What was imported of an option with a kind, as the totals count it."""
+
+    reports: int = 0
+    pulls: int = 0
+    reward: float = 0.0
+    cost: float = 0.0
+    failed: int = 0  # without a reward
+    failed_cost: float = 0.0
+
+    def count(self, row: LogRow, cost: float) -> None:
+        self.reports += row.outcome == RESULT
+        self.add(row.reward, cost)
+
+    def add(self, reward: float | None, cost: float, sign: int = 1) -> None:
+        """One more attempt, or with sign −1 one that was none."""
+        self.pulls, self.reward, self.cost = (
+            self.pulls + sign,
+            self.reward + sign * (reward or 0.0),
+            self.cost + sign * cost,
+        )
+        if reward is None:
+            self.failed, self.failed_cost = self.failed + sign, self.failed_cost + sign * cost
+
+
 class LogStatistics:
     """One scheduler's log, read as far as it goes; any number of threads may ask."""
 
@@ -112,8 +138,8 @@ class LogStatistics:
         self.lately: dict[tuple[int, int], tuple[float, float]] = {}  # mean reward and cost
         self.failures: dict[tuple[int, int], Failures] = {}
         self.retried: Counter[int] = Counter()  # failures that were tried again, by kind
-        self.history: Counter[tuple[int, int]] = Counter()  # reports that were imported, by kind and option
-        self.history_reward = self.history_cost = 0.0  # of these, and of failures that were imported
+        self.history: dict[tuple[int, int], History] = {}  # what was imported, by kind and option
+        self.history_retried: Counter[int] = Counter()  # of the failures that were tried again
         self.history_lost: set[tuple[int, int]] = set()  # imported tasks, and the attempts at them that were lost
         self.stride, self.marks = 1, []  # type: int, list[Mark]
 
@@ -184,15 +210,15 @@ class LogStatistics:
             self.reports, self.reward, self.cost = self.reports + 1, self.reward + (row.reward or 0.0), self.cost + cost
             self.mark(row.task)
             if row.policy == NO_POLICY:
-                self.count_history(row, row.reward or 0.0, cost)
-                if row.outcome == LOST:
-                    self.history_lost.add((row.task, OWN - row.observed))
+                self.count_history(row, cost)
 
-    def count_history(self, row: LogRow, reward: float, cost: float) -> None:
+    def count_history(self, row: LogRow, cost: float) -> None:
         """What was recorded elsewhere, and imported."""
-        self.history_reward, self.history_cost = self.history_reward + reward, self.history_cost + cost
-        if row.outcome == RESULT:
-            self.history[row.kind, row.option] += 1
+        self.history.setdefault((row.kind, row.option), History()).count(row, cost)
+        if row.observed < OWN:
+            self.history_retried[row.kind] += 1
+        if row.outcome == LOST:
+            self.history_lost.add((row.task, OWN - row.observed))
 
     def replace_loss(self, row: LogRow, cost: float) -> None:
         """What came of a task after it was taken for lost: it is still one report."""
@@ -200,10 +226,11 @@ class LogStatistics:
         self.failures.setdefault(arm, Failures()).take_back()
         if row.policy == WORTH_A_NUMBER and arm in self.moments:
             self.discount_result(arm, row.reward_estimate, row.cost_estimate)
-        more_reward, more_cost = (row.reward or 0.0) - row.reward_estimate, cost - row.cost_estimate
-        self.reward, self.cost = self.reward + more_reward, self.cost + more_cost
+        self.reward += (row.reward or 0.0) - row.reward_estimate
+        self.cost += cost - row.cost_estimate
         if (row.task, REPLACES - row.observed) in self.history_lost:
-            self.count_history(row, more_reward, more_cost)
+            self.history[arm].add(None if row.policy == NO_POLICY else row.reward_estimate, row.cost_estimate, -1)
+            self.history[arm].count(row, cost)
         if self.marks and self.marks[-1].reports == self.reports:
             self.marks[-1].reward, self.marks[-1].cost = self.reward, self.cost
 

@@ -25,6 +25,7 @@ from worthwhile.live.totals import Totals
 from worthwhile.live.validation import Option, option_text
 from worthwhile.optimum import solve
 from worthwhile.problem import Problem
+from worthwhile.state import Floats
 
 SURE = 2.0  # standard errors
 FEWEST = 2  # results of an option before a kind is settled; what is clearly worse is hardly ever tried a third time
@@ -57,20 +58,33 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
             now.expired[arm] += failures.lost
             now.failed[arm] += failures.failed
         for arm, imported in statistics.history.items():
-            now.history[arm] = imported
+            now.history[arm] = imported.reports
         moments, changes = statistics.moments, statistics.changes()
         changed = [(now.kinds[kind], now.options[option], what) for kind, option, what in changes]
         kinds = [kind_summary(now, moments, statistics.failures, kind) for kind in range(len(now.kinds))]
         reports, failed, expired = sum(kind.reports for kind in kinds), int(now.failed.sum()), int(now.expired.sum())
         retried = np.array([statistics.retried[kind] for kind in range(len(now.kinds))], float)
         completed = completed_ratio(now.totals, retried) if now.totals.failed.any() else now.so_far.ratio
+        # what others have achieved is compared with nothing
+        own = completed_here(now.totals, retried, statistics) if statistics.history else completed
         so_far = replace(
             now.so_far, reports=reports, failed=failed, expired=expired, completed_ratio=completed,
-            history=int(now.history.sum()), history_reward=statistics.history_reward,
-            history_cost=statistics.history_cost,
+            own_completed_ratio=own, history=int(now.history.sum()),
+            history_reward=math.fsum(imported.reward for imported in statistics.history.values()),
+            history_cost=math.fsum(imported.cost for imported in statistics.history.values()),
         )  # fmt: skip
         warnings = [*about_failures(kinds), *about_options(so_far, kinds, changed), *about_tasks(so_far)]
-        return replace(so_far, kinds=kinds, comparisons=comparisons(now, completed, moments), warnings=warnings)
+        return replace(so_far, kinds=kinds, comparisons=comparisons(now, own, moments), warnings=warnings)
+
+
+def completed_here(totals: Totals, retried: Floats, statistics: LogStatistics) -> float | None:
+    """The completed ratio of what was decided here."""
+    own = Totals(*(array.copy() for array in totals))
+    for arm, imported in statistics.history.items():
+        for field in ("pulls", "reward", "cost", "failed", "failed_cost"):
+            getattr(own, field)[arm] -= getattr(imported, field)
+    others = [statistics.history_retried[kind] for kind in range(len(retried))]
+    return completed_ratio(own, retried - np.array(others, float))
 
 
 def standing(name: str, batch: Batch) -> Standing:

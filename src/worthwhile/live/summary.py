@@ -113,6 +113,7 @@ class Summary:
     history: int = 0  # of the reports, those that were recorded elsewhere and imported
     history_reward: float = 0.0  # of the reward, what was imported
     history_cost: float = 0.0  # of the cost, failures included
+    own_completed_ratio: float | None = None  # the completed ratio without history, which comparisons are with
 
     @property
     def own_ratio(self) -> float | None:
