@@ -144,6 +144,17 @@ def test_an_import_that_is_killed_goes_on_where_it_was(durable: str, tmp_path: P
     assert not find_damage(durable).damage
 
 
+def test_programs_that_start_at_the_same_time_import_once(durable: str, tmp_path: Path) -> None:
+    rows = [{"kind": "x", "option": number % 3, "reward": number, "cost": 1} for number in range(2500)]
+    path = write(tmp_path / "old.csv", rows)
+    Scheduler(durable).close()
+    begin = "import sys; from worthwhile import Scheduler; Scheduler(sys.argv[1], history=sys.argv[2]).close()"
+    started = [subprocess.Popen([sys.executable, "-c", begin, durable, str(path)]) for _ in range(3)]
+    assert [process.wait(120) for process in started] == [0, 0, 0]
+    with Scheduler(durable) as scheduler:
+        assert (scheduler.summary().tasks, scheduler.summary().history) == (2500, 2500)
+
+
 BAD: list[tuple[Row, dict[str, str], str]] = [
     ({"usd": ""}, THEIRS, "column cost, row 3: '' is not a finite number; give one, or leave the row out"),
     ({"usd": 0}, THEIRS, "row 3: cost = 0; every cost must be above 0"),
@@ -226,6 +237,8 @@ def test_a_loss_in_history_that_was_none_is_counted_as_what_it_was(tmp_path: Pat
         scheduler.load(write(tmp_path / "log.jsonl", [lost]))
         found = scheduler.summary()
         assert (found.history, found.history_reward, found.history_cost) == (0, 0.0, 1.5)
+        with pytest.raises(AlreadyReported, match='now has option "b", but option "a" in what is known already'):
+            scheduler.load(write(tmp_path / "log.jsonl", [late | {"option": "b"}]))
         scheduler.load(write(tmp_path / "log.jsonl", [lost, late]))
         found = scheduler.summary()
         assert (found.history, found.history_reward, found.history_cost) == (1, 6.0, 3.0)

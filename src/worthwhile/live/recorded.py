@@ -83,10 +83,12 @@ def is_new(record: Recorded, known: Recorded | None) -> bool:
     lost = OUTCOMES[LOST]
     if known is not None:
         check_kind(record, known.kind)
+        if record.option != known.option:  # of one attempt: also if it was lost at first
+            raise contradiction(record, known, "option")
     if known is None or (record.outcome == lost) != (known.outcome == lost):
         return known is None or known.outcome == lost  # what was lost may report later, and rows come in any order
     # the overhead of an observation is that of its task, whatever its row says
-    fields = ("option", "reward", "cost", "outcome", *(() if record.observed else ("overhead",)))
+    fields = ("reward", "cost", "outcome", *(() if record.observed else ("overhead",)))
     for field in fields:
         if getattr(record, field) != getattr(known, field):
             raise contradiction(record, known, field)
