@@ -8,12 +8,16 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 
 from worthwhile import compiling, seven_kinds, simulate
 from worthwhile.decision import Decision
 from worthwhile.errors import CannotCompile
+from worthwhile.live import engines
+from worthwhile.live.compiled_state import Holder
+from worthwhile.live.totals import new_totals
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
@@ -201,6 +205,49 @@ def choose_by_halves(self: First, state: State, kind: int, options: Indices, pen
 
 def choose_from_a_dictionary(self: First, state: State, kind: int, options: Any, pending: Any, rng: Rng) -> Decision:
     return {True: Decision(options[0], 0.0, 0.0), False: "nothing"}[True]  # type: ignore[return-value]
+
+
+def ones(state: State, count: int) -> tuple[Floats, Floats]:
+    return state.tasks[:1], np.ones(count)
+
+
+def choose_with_arrays(self: First, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+    tasks, some = ones(state, len(options))
+    return Decision(options[int(tasks[0] * some[0]) % len(options)], 0.0, 0.0)
+
+
+def first_row(state: State) -> Floats:
+    return state.tasks[:1]
+
+
+def choose_from_a_view(self: First, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+    return Decision(options[int(first_row(state)[0]) % len(options)], 0.0, 0.0)
+
+
+@numba.njit
+def last(options: Any) -> Any:
+    return options[-1:][0]
+
+
+def choose_the_last(self: First, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
+    return Decision(last(options), 0.0, 0.0)
+
+
+@pytest.mark.parametrize("choose", [choose_with_arrays, choose_from_a_view, choose_the_last])
+def test_a_policy_that_makes_arrays_compiles_too_and_counts_who_holds_them(choose: Any) -> None:
+    assert play(with_choose(choose)) == play(with_choose(choose), "python") != play(First())
+
+
+def test_a_plain_policy_does_not_count_who_holds_its_arrays() -> None:
+    def counts(choose: Any) -> bool:
+        code = compiling.machine_code(engines.choose_one, {"choose": choose})
+        code.compile(engines.types_of(Holder(First(), State(np.zeros(1)), new_totals(1, 1)), *arguments))
+        return code.code is not code.uncounted
+
+    arguments = 0, np.zeros(1, np.uint32), np.zeros(1, np.uint32), 0, 0
+    assert not counts(First.choose)
+    assert counts(choose_with_arrays)
+    assert counts(choose_the_last)
 
 
 def test_the_unbroken_policy_compiles() -> None:

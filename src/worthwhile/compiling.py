@@ -27,14 +27,18 @@ from worthwhile.errors import BadParameter, CannotCompile, MissingExtra
 log = logging.getLogger(__name__)
 
 Replacements = Mapping[str, Any]  # globals, by name: functions and constants
+Member = tuple[FunctionType, Replacements]
 KEPT_DAYS = 30
 ENGINES = ("compiled", "python")
 OUTER = {"nogil": True}  # runs of a simulation are threads of one process
 # Called from machine code only, so nobody needs a wrapper. Inlined, because a call hands over every array of a state,
 # which takes longer than most of these functions do.
 INNER = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# The outermost function holds every array. To count again who holds them, in each function for each array of a state,
+# takes several times as long as a policy does; without, a function cannot make arrays, lists or texts of its own.
+UNCOUNTED = {"_nrt": False}
 lock = threading.RLock()
-compiled: dict[str, Callable[..., Any]] = {}
+compiled: dict[str, MachineCode] = {}
 
 
 def available() -> bool:
@@ -51,22 +55,60 @@ def engine_named(name: str | None) -> str:
     return name or ("compiled" if available() else "python")
 
 
-def machine_code(function: Callable[..., Any], replace: Replacements) -> Callable[..., Any]:
+def machine_code(function: Callable[..., Any], replace: Replacements) -> MachineCode:
     """The function as machine code, with the globals named in `replace` taken from there."""
-    try:
-        import numba
-    except ImportError:
-        raise MissingExtra("the compiled engine (engine='python' needs nothing)", "fast") from None
+    if not available():
+        raise MissingExtra("the compiled engine (engine='python' needs nothing)", "fast")
     key = fingerprint(function, replace)
-    with lock:  # numba's settings are the process's: nobody else may compile while our cache folder is in them
+    with lock:
         if key not in compiled:
-            folder, settings = cache_folder(key), vars(numba.config)
+            compiled[key] = MachineCode(function, replace, key)
+        return compiled[key]
+
+
+class MachineCode:
+    """Machine code that does not count who holds an array; it does where it cannot be made without."""
+
+    def __init__(self, function: Callable[..., Any], replace: Replacements, key: str) -> None:
+        self.function, self.replace, self.key = function, replace, key
+        members = family(plain(function), replace, set())
+        mixed = any(is_machine_code(value) for member in members for _, value in values_read(*member))
+        self.uncounted = None if mixed else self.build(counts=False)  # the user's own would not count elsewhere, either
+        self.code = self.uncounted or self.build(counts=True)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.attempt(lambda code: code(*arguments))
+
+    def compile(self, types: tuple[Any, ...]) -> Callable[..., Any]:
+        """What to call with arguments of these types, which it does not check."""
+        return self.attempt(lambda code: code.compile(types))  # type: ignore[no-any-return]
+
+    def attempt(self, action: Callable[[Any], Any]) -> Any:
+        """Do it; if numba cannot make machine code that does not count, with some that does, from now on."""
+        from numba.core.errors import NumbaError
+
+        code = self.code
+        try:
+            return action(code)
+        except NumbaError:
+            if code is not self.uncounted:
+                raise
+        with lock:
+            self.code = self.build(counts=True) if self.code is code else self.code
+        return action(self.code)
+
+    def build(self, counts: bool) -> Any:
+        """Nothing is compiled yet: numba waits for the types of the arguments."""
+        import numba
+
+        with lock:  # numba's settings are the process's: nobody else may compile while our cache folder is in them
+            folder, settings = cache_folder(f"{self.key}-counts" if counts else self.key), vars(numba.config)
             before, settings["CACHE_DIR"] = settings["CACHE_DIR"], str(folder or "")
             try:
-                compiled[key] = build(numba.njit, function, replace, {}, outer=True, cache=folder is not None)
+                inner, outer = INNER if counts else INNER | UNCOUNTED, OUTER | {"cache": folder is not None}
+                return build(numba.njit, self.function, self.replace, {}, inner, outer)
             finally:
                 settings["CACHE_DIR"] = before
-        return compiled[key]
 
 
 def build(
@@ -74,8 +116,8 @@ def build(
     function: Callable[..., Any],
     replace: Replacements,
     built: dict[Any, Any],
-    outer: bool = False,
-    cache: bool = False,
+    inner: Mapping[str, bool],
+    outer: Mapping[str, bool],
 ) -> Callable[..., Any]:
     """Compile a copy of the function whose callees are compiled copies, each once; only the outermost is cached."""
     original = plain(function)
@@ -84,11 +126,11 @@ def build(
         # A copy with globals of its own: there numba finds compiled callees, and interpreted code never meets them.
         names = {**original.__globals__, **replace}
         for name, callee, inherited in callees(original, replace):
-            names[name] = build(njit, callee, inherited, built)
+            names[name] = build(njit, callee, inherited, built, inner, inner)
         copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
         copy.__qualname__ = original.__qualname__
         # error_model: a division by 0 gives inf, without a branch at every division to raise what Python would.
-        built[original] = njit(error_model="numpy", **(OUTER if outer else INNER), cache=cache)(copy)
+        built[original] = njit(error_model="numpy", **outer)(copy)
     return built[original]  # type: ignore[no-any-return]
 
 
@@ -154,6 +196,7 @@ def fingerprint(function: Callable[..., Any], replace: Replacements) -> str:
     import numpy as np
 
     digest = hashlib.sha256(f"{sys.version} numba {numba.__version__} numpy {np.__version__}".encode())
+    digest.update(f"{OUTER} {INNER} {UNCOUNTED}".encode())
     for text in parts(plain(function), replace, set()):
         digest.update(text.encode())
     return digest.hexdigest()[:20]
@@ -161,17 +204,31 @@ def fingerprint(function: Callable[..., Any], replace: Replacements) -> str:
 
 def parts(function: FunctionType, replace: Replacements, seen: set[Any]) -> Iterator[str]:
     """Code and constants of a function and, recursively, of all that it calls."""
-    if function in seen:
-        return
-    seen.add(function)
-    yield f"{function.__module__}.{function.__qualname__}{function.__defaults__}{code_text(function.__code__)}"
-    for _, callee, inherited in callees(function, replace):
-        yield from parts(callee, inherited, seen)
+    for one, replaced in family(function, replace, seen):
+        yield f"{one.__module__}.{one.__qualname__}{one.__defaults__}{code_text(one.__code__)}"
+        for name, value in values_read(one, replaced):
+            yield f"{name}={value_text(value)}"
+            yield from parts(value.py_func, {}, seen) if is_machine_code(value) else ()
+
+
+def family(function: FunctionType, replace: Replacements, seen: set[Any]) -> Iterator[Member]:
+    """A function and, recursively, all that it calls, each once."""
+    if function not in seen:
+        seen.add(function)
+        yield function, replace
+        for _, callee, inherited in callees(function, replace):
+            yield from family(callee, inherited, seen)
+
+
+def values_read(function: FunctionType, replace: Replacements) -> Iterator[tuple[str, Any]]:
+    """The globals that a function reads, by name, and their values or what replaces those."""
     for name, original in sorted(globals_read(function).items()):
-        value = replace.get(name, original)
-        yield f"{name}={value_text(value)}"
-        if isinstance(getattr(value, "py_func", None), FunctionType):  # machine code of the user's own
-            yield from parts(value.py_func, {}, seen)
+        yield name, replace.get(name, original)
+
+
+def is_machine_code(value: Any) -> bool:
+    """Whether it is the user's own machine code, made by numba."""
+    return isinstance(getattr(value, "py_func", None), FunctionType)
 
 
 def value_text(value: Any) -> str:

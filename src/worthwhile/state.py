@@ -1,4 +1,4 @@
-"""What a policy remembers: a NamedTuple of arrays, each shaped (1,), (kinds,) or (kinds, options).
+"""What a policy remembers: a NamedTuple of arrays, each shaped (1,), (kinds,), (options,) or (kinds, options).
 
 That rule is all that growth, storage and compilation need to know about a policy. NamedTuples may nest.
 """

@@ -27,6 +27,7 @@ from worthwhile.state import price_in
 FOLDER = Path(__file__).parents[1] / "golden"
 TASKS, SEED, SEED_KEY = 450, 20240506, 77
 LONGEST_DELAY = 6  # tasks
+ALONE = 0.75  # the level of the kind that has all options
 OBSERVED_EVERY = 9  # tasks, one side observation
 PROBLEM = Problem.of(
     {
@@ -43,9 +44,14 @@ class World(NamedTuple):
 
     reward_width: float
     cost_width: float  # in mean costs: above 2, costs can be negative
+    alone: bool = False  # whether all tasks are of one kind
 
 
-WORLDS = {"positive costs": World(0.6, 1.5), "some negative costs": World(0.6, 2.6)}
+WORLDS = {
+    "positive costs": World(0.6, 1.5),
+    "some negative costs": World(0.6, 2.6),
+    "one kind": World(0.6, 1.5, alone=True),
+}
 VARIANTS = (
     "dol-rm,explore_first=true,noise=0.2",
     "plug-in-dol,noise=0.1",
@@ -83,7 +89,7 @@ def play(methods: Engine, world: World) -> dict[str, Any]:
     luck, running, under_way = random.Random(SEED), [dict[int, int]() for _ in PROBLEM.kinds], list[Any]()
     choices, totals = "", [0.0, 0.0, 0.0, 0.0]
     for task in range(1, TASKS + 1):
-        kind, options = arrival(luck.random())
+        kind, options = arrival(ALONE if world.alone else luck.random())
         option, *estimates = methods.choose(offer_of(kind, options), running[kind], task)
         feedback = draw(world, kind, int(option), luck)
         totals = [total + float(value) for total, value in zip(totals, (*feedback, *estimates), strict=True)]

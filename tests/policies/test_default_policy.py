@@ -148,11 +148,11 @@ ODD_PROBLEMS = {
 
 
 @pytest.mark.parametrize("name", list(ODD_PROBLEMS))
-def test_the_default_tries_everything_and_stays_finite_on(name: str) -> None:
+def test_the_default_tries_every_option_and_stays_finite_on(name: str) -> None:
     problem = ODD_PROBLEMS[name]
     policy: Any = make(DEFAULT, known(problem, 300))
     state, pulls = drive(policy, problem, 300)
-    assert (pulls[problem.offered] > 0).all()
+    assert (pulls.sum(axis=0) > 0).all()
     assert np.isfinite(state.plug_in.price).all()
     result = simulate(problem, [DEFAULT], tasks=300, runs=2, threads=1)
     assert np.isfinite(result.curves).all()

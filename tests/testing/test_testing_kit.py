@@ -156,8 +156,8 @@ class Named(NamedTuple):
     names: Any
 
 
-def init_per_option(self: Any, kinds: int, options: int) -> Any:
-    return Flat(np.zeros(options))
+def init_upside_down(self: Any, kinds: int, options: int) -> Any:
+    return Flat(np.zeros((options, kinds)))
 
 
 def init_of_one_size(self: Any, kinds: int, options: int) -> Any:
@@ -190,7 +190,7 @@ BROKEN: list[tuple[dict[str, Any], str, str]] = [
     ({"learn": learn_at_random}, rules.SAME_DECISION, "it learned differently"),
     ({"learn": learn_badly}, rules.FINITE, "arms.mean_reward"),
     ({"observe": observe_a_task}, rules.SIDE, "tasks went from [1.] to [2.]"),
-    ({"init": init_per_option}, rules.STATE, "row has shape (4,)"),
+    ({"init": init_upside_down}, rules.STATE, "row has shape (4, 3)"),
     ({"init": init_of_one_size}, rules.STATE, "row has shape (3,) for Size(kinds=7"),
     ({"init": init_with_objects}, rules.STATE, "names = array"),
     ({"init": init_a_dictionary}, rules.STATE, "init returned {"),

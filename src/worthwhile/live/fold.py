@@ -86,8 +86,10 @@ class Fold:
 
     def learn(self, row: LogRow) -> None:
         """The next entry, known to be sound."""
-        number, task, observed, kind, option, reward, cost, overhead = row[:8]
-        reward_estimate, cost_estimate, policy, outcome = row[8:12]
+        (
+            number, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy,
+            outcome, _, _,
+        ) = row  # fmt: skip
         cost += overhead
         try:
             if observed < OWN:

@@ -44,7 +44,7 @@ def plain_option(option: Any) -> Option:
 
 def plain_options(options: Any) -> tuple[Option, ...]:
     """The options on offer, which nobody can change any more."""
-    if isinstance(options, str | bytes):
+    if isinstance(options, (str, bytes)):
         raise BadTask(f"options = {quoted(options)}; give a list of options")
     try:
         listed = tuple(options)

@@ -21,7 +21,8 @@ FAILED_REWARD = 0.0  # of a failure, to policies that do not tell failures apart
 class Policy(Protocol):
     """A NamedTuple of parameters with these methods, in plain scalar Python; see docs/extend.md.
 
-    The state is a NamedTuple of arrays shaped (1,), (kinds,) or (kinds, options); `choose` and `judge` never write.
+    The state is a NamedTuple of arrays shaped (1,), (kinds,), (options,) or (kinds, options). `choose` and `judge`
+    never write.
     """
 
     def init(self, kinds: int, options: int) -> Any:

@@ -58,16 +58,17 @@ def evidence(arms: Moments, arm: tuple[int, int], behind: float, pooled: Pool, f
     price, weight, positive_costs, pooled_reward, pooled_cost, pooled_product, relative_cost = pooled
     pulls, reward, cost = all_pulls[arm], mean_reward[arm], mean_cost[arm]
     pooled_cost = (relative_cost * cost * cost if positive_costs else pooled_cost) + failure_variance
+    squared_reward, squared_cost = reward_squares[arm], cost_squares[arm]  # SS
     prior, freedom = PRIOR_PULLS * weight, UNLIKE * (pulls - weight)  # n₀
     if freedom > 0.0:  # an option that is far noisier than its kind is judged by itself
-        expected, squares = freedom * pooled_reward, reward_squares[arm]
-        prior *= expected / squares if squares > expected else 1.0
-        expected, squares = freedom * pooled_cost, cost_squares[arm]
-        prior *= expected / squares if squares > expected else 1.0
-    reward_variance = (reward_squares[arm] + prior * pooled_reward) / pulls  # (SS + n₀V)/n
+        if squared_reward > freedom * pooled_reward:
+            prior *= freedom * pooled_reward / squared_reward
+        if squared_cost > freedom * pooled_cost:
+            prior *= freedom * pooled_cost / squared_cost
+    reward_variance = (squared_reward + prior * pooled_reward) / pulls  # (SS + n₀V)/n
     floor = RELATIVE_FLOOR * (reward * reward + behind * behind)
     reward_variance = reward_variance if reward_variance > floor else floor
-    cost_variance = (cost_squares[arm] + prior * pooled_cost) / pulls
+    cost_variance = (squared_cost + prior * pooled_cost) / pulls
     floor = RELATIVE_FLOOR * cost * cost
     cost_variance = cost_variance if cost_variance > floor else floor
     unit = price * cost  # θC̄

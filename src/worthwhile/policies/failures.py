@@ -11,11 +11,20 @@ from typing import NamedTuple
 import numpy as np
 
 from worthwhile.learning import Moments
-from worthwhile.rng import Rng, uniform
-from worthwhile.state import Floats, Indices
+from worthwhile.state import Floats
 
 UNLIKELY = 0.05  # a run of failures that had less than this chance is no chance
 WAIT = 10.0  # reports of the kind until a benched option is tried again; after k such tries, k√k times as many
+MOST_DOUBLINGS = 50.0  # of the wait of an option that has failed in kind after kind
+
+
+class Anywhere(NamedTuple):
+    """What has failed of every option, in any kind: who fails in some may well fail in the others."""
+
+    kinds: Floats  # (options,): in how many it had not worked before
+    tries: Floats  # (options,): how often, of an option that has never worked in any
+    next_try: Floats  # (options,): after which report of all kinds such an option is tried again
+    reports: Floats  # (1,): of all kinds
 
 
 class Failures(NamedTuple):
@@ -27,12 +36,22 @@ class Failures(NamedTuple):
     unpaid: Floats  # what those since the last success have cost; weighed
     next_try: Floats  # after which report of the kind a benched option is tried again; 0 if it is not benched
     reports: Floats  # (kinds,): of the kind since its first failure, which is the first of them; 0 without any
+    anywhere: Anywhere
 
 
 def new_failures(kinds: int, options: int) -> Failures:
     """Nothing has failed yet."""
     failed, in_a_row, paid, unpaid, next_try = np.zeros((5, kinds, options))
-    return Failures(failed, in_a_row, paid, unpaid, next_try, np.zeros(kinds))
+    tried, tries, next_anywhere = np.zeros((3, options))
+    anywhere = Anywhere(tried, tries, next_anywhere, np.zeros(1))
+    return Failures(failed, in_a_row, paid, unpaid, next_try, np.zeros(kinds), anywhere)
+
+
+def count_report(failures: Failures, kind: int) -> None:
+    """A task has reported, or failed."""
+    failures.anywhere.reports[0] += 1.0
+    if failures.reports[kind] > 0.0:
+        failures.reports[kind] += 1.0
 
 
 def record_failure(
@@ -53,6 +72,17 @@ def record_failure(
             failures.in_a_row[arm] = 1.0
         tries, rarer = failures.in_a_row[arm], reliability * reliability if reliability > 0.0 else 1.0
         failures.next_try[arm] = failures.reports[kind] + WAIT * rarer * tries * math.sqrt(tries)
+
+
+def record_anywhere(failures: Failures, arms: Moments, kind: int, option: int, never_worked: bool) -> None:
+    """One more failure, which other kinds may learn from; to be called before `record_failure`."""
+    anywhere, arm = failures.anywhere, (kind, option)
+    if arms.pulls[arm] + failures.failed[arm] + failures.in_a_row[arm] == 0.0:
+        anywhere.kinds[option] += 1.0
+    if never_worked and anywhere.next_try[option] <= anywhere.reports[0]:  # or it was running already
+        anywhere.tries[option] += 1.0
+        doublings = int(min(anywhere.tries[option] - 1.0, MOST_DOUBLINGS))
+        anywhere.next_try[option] = anywhere.reports[0] + WAIT * power(2.0, doublings)
 
 
 def reliability_of_others(failures: Failures, arms: Moments, kind: int, option: int, weight: float) -> float:
@@ -93,14 +123,21 @@ def record_success(failures: Failures, kind: int, option: int, weight: float) ->
     failures.paid[kind, option] += unpaid
     failures.unpaid[kind, option] = 0.0
     failures.failed[kind, option] += weight * failures.in_a_row[kind, option]
-    forgive_failures(failures, kind, option)
+    failures.in_a_row[kind, option] = failures.next_try[kind, option] = 0.0
     return unpaid / weight
 
 
 def forgive_failures(failures: Failures, kind: int, option: int) -> None:
-    """Those in a row are forgotten; what they have cost is not."""
-    failures.in_a_row[kind, option] = 0.0
-    failures.next_try[kind, option] = 0.0
+    """Those in a row are forgotten, here and elsewhere; what they have cost is not."""
+    failures.in_a_row[kind, option] = failures.next_try[kind, option] = 0.0
+    anywhere = failures.anywhere
+    anywhere.kinds[option] = anywhere.tries[option] = anywhere.next_try[option] = 0.0
+
+
+def waits_everywhere(failures: Failures, option: int, kinds: float) -> bool:
+    """Whether an option that has never worked has failed in so many kinds, and was tried in one not long ago."""
+    anywhere = failures.anywhere
+    return bool(anywhere.kinds[option] >= kinds and anywhere.next_try[option] > anywhere.reports[0])
 
 
 def take_failure_back(failures: Failures, arms: Moments, kind: int, option: int, cost: float, weight: float) -> None:
@@ -137,35 +174,3 @@ def failure_variance(failures: Failures, arms: Moments, arm: tuple[int, int], we
     total = failures.paid[arm] + failures.unpaid[arm]
     mean = total / arms.pulls[arm]  # g = c_f·f/(1 − f)
     return mean * (mean + total / number)  # type: ignore[no-any-return]  # g² + g·c_f
-
-
-def next_forced(failures: Failures, arms: Moments, kind: int, options: Indices, pending: Indices, enough: float) -> int:
-    """The position of the first option to be tried now that does not run: a new one, or a benched one that is due.
-
-    New is what has no more pulls than `enough`, which are 0 as a rule.
-    """
-    position = -1
-    for at, option in enumerate(options):
-        if position < 0 and pending[option] == 0:
-            next_try = failures.next_try[kind, option]
-            due = next_try > 0.0 and next_try <= failures.reports[kind]
-            if due or (next_try == 0.0 and arms.pulls[kind, option] <= enough):
-                position = at
-    return position
-
-
-def least_busy(failures: Failures, kind: int, options: Indices, pending: Indices, rng: Rng) -> int:
-    """The position of the option with the fewest tasks running: nothing works, or all run and none has reported.
-
-    Of equals, the one whose next try is due first; then at random.
-    """
-    position, ties, fewest, soonest = 0, 1.0, pending[options[0]], failures.next_try[kind, options[0]]
-    for at in range(1, len(options)):
-        running, due = pending[options[at]], failures.next_try[kind, options[at]]
-        if running < fewest or (running == fewest and due < soonest):
-            position, ties, fewest, soonest = at, 1.0, running, due
-        elif running == fewest and due == soonest:
-            ties += 1.0
-            if uniform(rng, at) * ties < 1.0:
-                position = at
-    return position

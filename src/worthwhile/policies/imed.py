@@ -18,15 +18,26 @@ from worthwhile.policies.base import bad, positive
 from worthwhile.policies.evidence import evidence, pool
 from worthwhile.policies.failures import (
     Failures,
+    count_report,
     failure_variance,
     forgive_failures,
-    least_busy,
     new_failures,
-    next_forced,
+    record_anywhere,
     record_failure,
     record_success,
     scale_failures,
     take_failure_back,
+)
+from worthwhile.policies.first_tries import best_forecast, least_busy, next_forced
+from worthwhile.policies.sharing import (
+    SETTLED,
+    Sharing,
+    evidence_of_others,
+    forecast,
+    is_shared,
+    new_sharing,
+    take_in_cell,
+    trust,
 )
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
@@ -42,7 +53,7 @@ LIGHTEST = 2.0**-400  # what has been seen once never weighs nothing, or it woul
 
 
 class State(NamedTuple):
-    """Means and second moments of every (kind, option), what has failed, the plug-in price, and the least cost ever.
+    """Means and second moments of every (kind, option), what has failed, the plug-in price, and what kinds share.
 
     A pull is a completed task: its cost includes that of the failures before it.
 
@@ -55,6 +66,7 @@ class State(NamedTuple):
     plug_in: PlugIn
     least_cost: Floats  # (1,)
     weight: Floats  # (1,) of a report now; always 1 if nothing fades
+    sharing: Sharing
 
 
 def best_tried(
@@ -86,15 +98,18 @@ def refresh(state: State, kind: int) -> None:
 
 def record_result(state: State, kind: int, option: int, reward: float, cost: float) -> None:
     """One more completed task, which pays for the failures before it."""
-    arms, failures, weight = state.arms, state.failures, state.weight[0]
+    arms, failures, least_cost, weight = state.arms, state.failures, state.least_cost[0], state.weight[0]
+    is_new = arms.pulls[kind, option] == 0.0
     if failures.reports[kind] > 0.0:
         cost += record_success(failures, kind, option, weight)
     first = arms.pulls[kind, option] <= 2.0 * weight and failures.paid[kind, option] == 0.0
-    if first and state.least_cost[0] > 0.0 and was_one_off(arms, weight, kind, option, cost):
+    if first and least_cost > 0.0 and was_one_off(arms, weight, kind, option, cost):
         forget(arms, kind, option)
         state.one_offs[kind] += 1.0
     record_moments(arms, kind, option, reward, cost, weight)
-    state.least_cost[0] = min(state.least_cost[0], cost)
+    if arms.pulls[kind, option] <= SETTLED * weight:
+        take_in_cell(state.sharing, arms, kind, option, is_new)
+    state.least_cost[0] = cost if cost < least_cost else least_cost
 
 
 def was_one_off(arms: Moments, weight: float, kind: int, option: int, cost: float) -> bool:
@@ -132,6 +147,8 @@ def note_failure(state: State, kind: int, option: int, cost: float) -> None:
     """One more failure, among as many tasks as its kind has had."""
     weight = state.weight[0]
     tasks = state.plug_in.arrivals[kind] / weight
+    if state.sharing.cells[0] > 0.0:  # something works, somewhere
+        record_anywhere(state.failures, state.arms, kind, option, state.sharing.option_cells[option] == 0.0)
     record_failure(state.failures, state.arms, kind, option, cost, weight, tasks)
 
 
@@ -153,6 +170,50 @@ def first_index(index: float, against: float, reported: float, pulls: float, log
     return min(index + (min(against, SECOND_LOOK) if reported <= 1.0 else against), limit)
 
 
+def price_of_a_try(behind: float, worth: float, log_rivals: float) -> float:
+    """ln(A − 1) + ½ ln(1 + (d/w)²): rivals, and what a try costs in tasks of the leader."""
+    setback = behind / worth if worth > 0.0 else 0.0  # d/w
+    return log_rivals + 0.5 * math.log(1.0 + setback * setback)
+
+
+def first_try(state: State, tried: int, kind: int, options: Indices, pending: Indices, enough: float, rng: Rng) -> int:
+    """The position of the option that must be tried before any is judged; −1 if there is none."""
+    failures, sharing, shared = state.failures, state.sharing, is_shared(state.sharing, kind)
+    forced = next_forced(failures, state.arms, sharing, shared, kind, options, pending, enough)
+    if forced < 0 and tried == 0 and shared:
+        forced = best_forecast(failures, sharing, state.plug_in.price[0], kind, options, pending)
+    if forced < 0 and tried == 0:
+        forced = least_busy(failures, kind, options, pending, rng)
+    return forced
+
+
+def could_be_new(state: State, kind: int, option: int, pending: Indices) -> bool:
+    """Whether other kinds know an option that has never been tried in this one."""
+    untried = state.arms.pulls[kind, option] == 0.0 and state.failures.next_try[kind, option] == 0.0
+    return bool(untried and pending[option] == 0 and state.sharing.option_cells[option] > 0.0)
+
+
+def index_of_new(
+    state: State, kind: int, option: int, price: float, top: float, worth: float, log_rivals: float, trusted: float
+) -> float:
+    """The index of an option that only other kinds know: it is as likely to fail as there, and as far behind."""
+    foreseen, works = forecast(state.sharing, kind, option), state.sharing.option_cells[option] + 1.0
+    behind = top - (foreseen.reward - price * foreseen.cost)
+    index = math.log(1.0 + state.failures.anywhere.kinds[option] / works)
+    if behind > 0.0:
+        index += trusted * (price_of_a_try(behind, worth, log_rivals) + evidence_of_others(foreseen, behind, price))
+    return index
+
+
+def expected(state: State, kind: int, option: int) -> Decision:
+    """The option with what is expected of it: its means, or what other kinds foretell."""
+    arms = state.arms
+    if arms.pulls[kind, option] == 0.0 and is_shared(state.sharing, kind):
+        foreseen = forecast(state.sharing, kind, option)
+        return Decision(option, foreseen.reward, foreseen.cost)
+    return Decision(option, arms.mean_reward[kind, option], arms.mean_cost[kind, option])
+
+
 class RatioImed(NamedTuple):
     """The default: takes the option with the least evidence against its being the best; needs no bounds, no tuning.
 
@@ -170,60 +231,56 @@ class RatioImed(NamedTuple):
             raise bad(self, "half_life", "give a number of tasks, at least 1, or 0 for no fading")
 
     def init(self, kinds: int, options: int) -> State:
-        arms, failures = new_moments(kinds, options), new_failures(kinds, options)
-        return State(arms, failures, np.zeros(kinds), new_plug_in(kinds), np.full(1, math.inf), np.ones(1))
+        arms, failures, sharing = new_moments(kinds, options), new_failures(kinds, options), new_sharing(kinds, options)
+        return State(arms, failures, np.zeros(kinds), new_plug_in(kinds), np.full(1, math.inf), np.ones(1), sharing)
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
         arms, failures, price, weight = state.arms, state.failures, state.plug_in.price[0], state.weight[0]
         all_pulls, mean_reward, mean_cost, reward_squares, _, _ = arms
         if len(options) == 1:
-            option = options[0]
-            return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
-        tried, leader_reward, _, top = best_tried(arms, failures, price, kind, options)  # top is z*
+            return expected(state, kind, options[0])
+        tried, leader_reward, leader_cost, top = best_tried(arms, failures, price, kind, options)  # top is z*
         suspicious = state.one_offs[kind] > 0.0  # where one first report said nothing, others may not, either
         if tried < len(options) or suspicious:
-            forced = next_forced(failures, arms, kind, options, pending, weight if suspicious else 0.0)
-            if forced < 0 and tried == 0:
-                forced = least_busy(failures, kind, options, pending, rng)
+            forced = first_try(state, tried, kind, options, pending, weight if suspicious else 0.0, rng)
             if forced >= 0:
-                option = options[forced]
-                return Decision(option, mean_reward[kind, option], mean_cost[kind, option])
-        pooled, failing = (
-            pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0),
-            failures.reports[kind] > 0,
-        )
+                return expected(state, kind, options[forced])
+        pooled = pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0)
+        failing = failures.reports[kind] > 0.0
         worth, log_rivals = abs(leader_reward), math.log(len(options) - 1.0)  # w, ln(A − 1)
+        trusted = trust(state.sharing, price * leader_cost) if tried < len(options) else 0.0
         best, best_index = options[0], math.inf
         for option in options:
-            arm = kind, option
-            if all_pulls[arm] > 0.0 and not (failing and failures.next_try[arm] > 0.0):
-                reported, cost, varies = all_pulls[arm] / weight, mean_cost[arm], 0.0
+            arm, index = (kind, option), math.inf
+            pulls = all_pulls[arm]
+            if pulls > 0.0 and not (failing and failures.next_try[arm] > 0.0):
+                reported, reward, cost, varies = pulls / weight, mean_reward[arm], mean_cost[arm], 0.0
                 if failing:
-                    cost += failures.unpaid[arm] / all_pulls[arm]
+                    cost += failures.unpaid[arm] / pulls
                     varies = failure_variance(failures, arms, arm, weight)
                 pulls = reported + pending[option]  # m
-                index, behind = math.log(pulls), top - (mean_reward[arm] - price * cost)  # ln m, d
+                index, behind = math.log(pulls), top - (reward - price * cost)  # ln m, d
                 if behind > 0.0:
-                    setback = behind / worth if worth > 0.0 else 0.0  # d/w: what a try costs, in tasks of the leader
-                    index += log_rivals + 0.5 * math.log(1.0 + setback * setback)
+                    index += price_of_a_try(behind, worth, log_rivals)
                     if index < best_index:  # evidence can only raise it
                         against = evidence(arms, arm, behind, pooled, varies) * (pulls / self.caution)  # m·K
-                        if mean_reward[arm] == 0.0 and reward_squares[arm] == 0.0:
+                        if reward == 0.0 and reward_squares[arm] == 0.0:
                             against = min(against, NOTHING_YET * math.log(pulls + 1.0) + log_rivals)
                         first = reported <= 2.0
                         index = first_index(index, against, reported, pulls, log_rivals) if first else index + against
-                if index < best_index:
-                    best, best_index = option, index
+            elif could_be_new(state, kind, option, pending):
+                index = index_of_new(state, kind, option, price, top, worth, log_rivals, trusted)
+            if index < best_index:
+                best, best_index = option, index
         if best_index == math.inf:
             return NOTHING
-        return Decision(best, mean_reward[kind, best], mean_cost[kind, best])
+        return expected(state, kind, best)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
-        return Decision(option, state.arms.mean_reward[kind, option], state.arms.mean_cost[kind, option])
+        return expected(state, kind, option)
 
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
-        if state.failures.reports[kind] > 0.0:
-            state.failures.reports[kind] += 1.0
+        count_report(state.failures, kind)
         record_result(state, kind, made.option, reward, cost)
         record_arrival(state, kind, self.half_life)
 
@@ -231,7 +288,7 @@ class RatioImed(NamedTuple):
         record_result(state, kind, option, reward, cost)
 
     def fail(self, state: State, kind: int, made: Decision, cost: float, rng: Rng) -> None:
-        state.failures.reports[kind] += 1.0
+        count_report(state.failures, kind)
         note_failure(state, kind, made.option, cost)
         record_arrival(state, kind, self.half_life)
 

@@ -93,7 +93,7 @@ def size_of(policy: Any) -> tuple[Size, bool]:
 
 
 def check_state(policy: Any, size: Size) -> None:
-    """The state's arrays have one of three shapes, the same at every size."""
+    """The state's arrays have one of four shapes, the same at every size."""
     small, large = Size(*size), Size(size.kinds + 4, size.options + 7)
     forms = [state_form(policy, small), state_form(policy, large)]
     for (name, form), (_, larger_form) in zip(*forms, strict=True):
@@ -102,11 +102,11 @@ def check_state(policy: Any, size: Size) -> None:
 
 
 def state_form(policy: Any, size: Size) -> list[tuple[str, set[int]]]:
-    """Which of the three shapes each array has."""
+    """Which of the four shapes each array has."""
     state = attempt(policy, rules.STATE, policy.init, *size)
     if not (isinstance(state, tuple) and hasattr(state, "_fields")):
         raise broken(policy, rules.STATE, f"init returned {state!r}")
-    shapes = ((1,), (size.kinds,), tuple(size))
+    shapes = ((1,), (size.kinds,), (size.options,), tuple(size))
     forms = []
     for name, array in states.arrays(state):
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":

@@ -10,7 +10,7 @@ import numpy as np
 from worthwhile.errors import BrokenRule
 
 PARAMETERS = "a policy is a NamedTuple of numbers (or arrays of means) with init, choose, judge, learn and observe"
-STATE = "a state is a NamedTuple of arrays of numbers shaped (1,), (kinds,) or (kinds, options)"
+STATE = "a state is a NamedTuple of arrays of numbers shaped (1,), (kinds,), (options,) or (kinds, options)"
 DECISION = "choose returns a Decision for an option on offer, and judge one for the option it is asked about"
 FINITE = "estimates and everything learned are finite numbers"
 NO_WRITING = "choose and judge never write"
