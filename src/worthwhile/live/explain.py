@@ -173,10 +173,16 @@ def why_chosen(row: TaskRow, judged: list[Judgement]) -> str:
             "left that works" if of_several else "left" if row.choice[0] else "on offer"
         )
     if chosen.pulls == 0:
-        return "it had not been tried with this kind"
+        return "it had not been tried with this kind" + expectation(row)
     if all(option.pulls == option.failed for option in judged):
         return "nothing has succeeded yet for this kind: options take turns"
     return by_estimates(row, judged, chosen)
+
+
+def expectation(row: TaskRow) -> str:
+    """What the policy thought that an option would bring which it had not tried: it may know others, or bounds."""
+    reward, cost = row.reward_estimate, row.cost_estimate
+    return f"; it was expected to bring {reward:.3g} at a cost of {cost:.3g}" if reward or cost else ""
 
 
 def by_estimates(row: TaskRow, judged: list[Judgement], chosen: Judgement) -> str:
