@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from worthwhile.columns import check_filled, check_present, named, with_outcomes
 from worthwhile.errors import BadParameter, BadTable, MissingExtra
 from worthwhile.problem import LARGEST
 from worthwhile.state import Floats
@@ -39,10 +40,14 @@ class Table(NamedTuple):
     crossed: bool
 
 
-def read_table(path: str | Path) -> Table:
-    """A table from a .parquet, .csv or .jsonl file; what `export` wrote has the overhead in a column of its own."""
+def read_table(path: str | Path, names: Mapping[str, str] | None = None) -> Table:
+    """A table from a .parquet, .csv or .jsonl file; what `export` wrote has the overhead in a column of its own.
+
+    `names` has what the file calls its columns, like {"reward": "score"}.
+    """
     path = Path(path)
     columns, first_row = read_columns(path)
+    columns = with_outcomes(named(columns, names, str(path)), str(path), first_row)
     table = as_table(path.stem, columns, str(path), first_row)
     if "overhead" in columns:
         overhead = numbers(columns["overhead"], f"{path}, column overhead", first_row)
@@ -52,7 +57,7 @@ def read_table(path: str | Path) -> Table:
 
 def replaced_losses(columns: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
     """Which rows of a table that `export` wrote say that a task was lost, before a later row says what came of it."""
-    replaced = np.zeros(len(columns["item_id"]), bool)
+    replaced = np.zeros(len(columns["reward"]), bool)
     if {"outcome", "attempt", "observed"} <= columns.keys():
         seen = set()
         for row in reversed(range(len(replaced))):
@@ -155,12 +160,10 @@ def read_csv(path: Path) -> dict[str, Any]:
 
 def as_table(name: str, columns: Mapping[str, Any], where: str = "the table", first_row: int = 1) -> Table:
     """A table from its columns, checked; messages count rows from first_row."""
-    missing = [column for column in COLUMNS if column not in columns]
-    if missing:
-        present = ", ".join(columns) or "none"
-        raise BadTable(f"{where}: no column {', '.join(missing)}; a table has {', '.join(COLUMNS)} (found: {present})")
+    check_present(dict(columns), where)
     if len(columns["reward"]) == 0:
         raise BadTable(f"{where}: no rows")
+    check_filled(dict(columns), where, first_row)
     failed = [outcome in OUTCOMES[1:] for outcome in columns.get("outcome", ())]
     reward = numbers(columns["reward"], f"{where}, column reward", first_row, np.array(failed or False))
     cost = numbers(columns["cost"], f"{where}, column cost", first_row)
@@ -175,7 +178,7 @@ def as_table(name: str, columns: Mapping[str, Any], where: str = "the table", fi
         raise BadTable(f"{where}, row {row + first_row}: cost = {cost[row]:g}; every cost must be above 0")
     kinds, kind = labels(columns["task_type"])
     options, option = labels(columns["option"])
-    _, item = labels(columns["item_id"])
+    _, item = labels(columns.get("item_id", range(len(kind))))  # without one, every row is a task of its own
     return Table(name, kinds, options, kind, option, item, reward, cost, is_crossed(kind, option, item))
 
 
@@ -188,7 +191,9 @@ def numbers(column: Any, where: str, first_row: int, optional: Any = False) -> F
     sound = np.isfinite(values) | (optional & np.isnan(values))
     if not sound.all():
         row = int(np.argmin(sound))
-        raise BadTable(f"{where}, row {row + first_row}: {column[row]!r} is not a finite number")
+        raise BadTable(
+            f"{where}, row {row + first_row}: {column[row]!r} is not a finite number; give one, or leave the row out"
+        )
     return values
 
 

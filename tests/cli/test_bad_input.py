@@ -157,7 +157,7 @@ def test_a_bad_problem_name_is_explained(capsys: pytest.CaptureFixture[str], pro
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", ["no column task_type, item_id, option, reward, cost"]),
+        ("", ["no column task_type, option, reward, cost"]),
         (HEADER, ["no rows"]),
         ("task_type,item_id,option,reward\nx,1,a,1\n", ["no column cost", "found: task_type"]),
         (HEADER + "x,1,a,1,2\nx,2,a,1,0\n", ["row 3", "cost = 0", "above 0"]),

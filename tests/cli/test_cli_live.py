@@ -202,6 +202,29 @@ def test_a_bad_table_is_not_taken_in(capsys: pytest.CaptureFixture[str], tmp_pat
     assert document(capsys, "status", f"{tmp_path}/tasks.db")["reports"] == 0
 
 
+def test_a_log_is_imported_and_replayed_whatever_its_columns(
+    capsys: pytest.CaptureFixture[str], durable: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("task,model,score,usd,ok\ncode,big,0.9,4,1\ncode,small,0.7,1,2\ncode,small,0.8,1,3\n")
+    columns = "kind=task, option=model,reward=score,cost=usd"
+    for new in (3, 0):
+        assert document(capsys, "import", durable, str(path), "--map", columns) == {"new_rows": new}
+    assert document(capsys, "status", durable)["history"] == 3
+    assert main(["status", durable]) == 0
+    assert "3 tasks, 0 reported here, 3 from history" in capsys.readouterr().out
+    assert document(capsys, "replay", str(path), "--map", columns, "--tasks", "50", "--runs", "2")["runs"] == 2
+    for wrong, words in (
+        ("reward", "write NAME=COLUMN, for instance reward=score,cost=usd"),
+        ("reward=score,reward=usd", "reward is both 'score' and 'usd'; name it once"),
+        ("reward=usd,cost=usd", "reward and cost cannot both be column 'usd'"),
+        ("rewrd=score", "a table has no 'rewrd'"),
+        ("reward=score", "no column task_type, option, cost; a table has"),
+    ):
+        for command in (["import", durable, str(path)], ["replay", str(path)]):
+            assert words in complaint(capsys, *command, "--map", wrong)
+
+
 def test_lines_of_json_must_agree(tmp_path: Path) -> None:
     path = tmp_path / "table.jsonl"
     path.write_text('{"task_type": "x"}\n{"other": 1}\n')

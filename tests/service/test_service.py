@@ -297,6 +297,30 @@ def test_metrics_count_requests_and_tasks(served: Served) -> None:
     assert 'worthwhile_request_seconds_count{route="/v1/schedulers/{scheduler}/tasks"} 1' in lines
 
 
+def test_history_is_told_from_what_was_decided_here(served: Served) -> None:
+    row = {"key": "k", "kind": "a", "option": 1, "reward": 3, "cost": 4}
+    decided(served)
+    served.post(f"{ONE}/tasks/1/report", {"reward": 1, "cost": 4})
+    for taken in (2, 0):
+        assert served.post(f"{ONE}/history", {"rows": [row, row | {"key": "l"}]}).json() == {"taken": taken}
+    for new in ({"key": "new"}, {}):  # all rows or none, whatever is in the log already
+        answer = served.post(f"{ONE}/history", {"rows": [row | new, row | {"cost": 5}]})
+        assert (answer.status_code, answer.json()["title"]) == (409, "AlreadyReported")
+        assert answer.json()["detail"].startswith("row 1: key 'k' now has cost 5.0, but cost 4.0 in what is known")
+    answer = served.post(f"{ONE}/history", {"rows": [row | {"key": "m"}, row | {"key": "m", "cost": 5}]})
+    assert "key 'm' now has cost 5.0, but cost 4.0 in row 0; a row counts once" in answer.json()["detail"]
+    summary = served.get(f"{ONE}/summary").json()
+    assert (summary["reports"], summary["history"]) == (3, 2)
+    assert (summary["history_reward"], summary["history_cost"]) == (6.0, 8.0)
+    lines = served.get("/metrics").text.splitlines()
+    assert 'worthwhile_reports_total{scheduler="default"} 3' in lines
+    assert 'worthwhile_history_total{scheduler="default"} 2' in lines
+    assert 'worthwhile_history_cost{scheduler="default"} 8.0' in lines
+    page = served.get("/schedulers/default").text
+    assert "+ 2 from history" in page
+    assert "reward per cost without it: 0.25" in page
+
+
 JSON = {"content-type": "application/json"}
 
 

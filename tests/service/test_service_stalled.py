@@ -19,7 +19,8 @@ import pytest
 from service_process import ServiceProcess, listening, store_at
 from waiting import NET, wait_until
 from worthwhile import Client, Scheduler
-from worthwhile.live.history import recorded, take_in
+from worthwhile.live.history import take_in
+from worthwhile.live.recorded import recorded
 from worthwhile.service.app import MOST_EXPORTS
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -90,9 +90,28 @@ def problem_from(text: str) -> Problem:
     return replay(table_from(text)).problem if text.endswith(READABLE) else read_problem(text)
 
 
-def table_from(path: str) -> Table:
+def add_map(command: argparse.ArgumentParser) -> None:
+    """What a file calls its columns."""
+    meant = "what the file calls our columns, reward=score,cost=usd; NAME= leaves that one out"
+    command.add_argument("--map", type=column_names, metavar="NAME=COLUMN,…", help=meant)
+
+
+def column_names(text: str) -> dict[str, str]:
+    """NAME=COLUMN,NAME=COLUMN: our names, and those of a file."""
+    names: dict[str, str] = {}
+    for pair in text.split(","):
+        name, equals, column = (part.strip() for part in pair.partition("="))
+        if not equals or not name:
+            raise argparse.ArgumentTypeError(f"{pair!r}: write NAME=COLUMN, for instance reward=score,cost=usd")
+        if name in names:
+            raise argparse.ArgumentTypeError(f"{name} is both {names[name]!r} and {column!r}; name it once")
+        names[name] = column
+    return names
+
+
+def table_from(path: str, names: Mapping[str, str] | None = None) -> Table:
     """A recorded table; kinds that cannot be scored are named and left out."""
-    table, left_out = scorable(read_table(path))
+    table, left_out = scorable(read_table(path, names))
     if left_out:
         say(left_out_words(table.name, left_out))
     return table

@@ -8,13 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from worthwhile.cli.arguments import check_target, positive
+from worthwhile.cli.arguments import add_map, check_target, positive
 from worthwhile.cli.output import show
 from worthwhile.cli.text import explain_text, tasks_text
 from worthwhile.errors import BadParameter
 from worthwhile.formatting import shown
 from worthwhile.live.checking import find_damage
-from worthwhile.live.history import FORMATS, as_option
+from worthwhile.live.history import FORMATS
+from worthwhile.live.recorded import as_option
 from worthwhile.live.scheduler import Scheduler
 
 STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
@@ -73,11 +74,14 @@ examples:
   worthwhile replay history.parquet --policy all
 """
 IMPORT = """\
-TABLE has the columns task_type, item_id, option, reward, cost. The policy learns from it as if it had been there. A
-row counts once: the same file can be imported again after more was added to it.
+TABLE has the columns task_type, option, reward, cost, and item_id if rows have a key of their own; --map says what the
+file calls them. The policy learns from it as if it had been there. A column `failed` (true, false) or `outcome`
+(result, failed, lost) says what failed, which needs no reward. A row counts once: the same file can be imported again
+after more was added to it. A row that says something else than before is refused, and so is the whole file.
 
 examples:
   worthwhile import tasks.db recorded.csv
+  worthwhile import tasks.db old.parquet --map kind=task,option=model,reward=score,cost=usd
 """
 REBUILD = """\
 Replays the whole log through the policy, and compares the result with what the scheduler starts from, bit by bit. The
@@ -133,6 +137,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("table", type=Path, metavar="FILE", help=", ".join(FORMATS))
     parser = add("import", "start from recorded history", IMPORT, run_import)
     parser.add_argument("table", type=Path, metavar="TABLE", help=", ".join(FORMATS))
+    add_map(parser)
     parser = add("rebuild", "replay the log and compare", REBUILD, run_rebuild)
     parser.add_argument("--check", action="store_true", required=True, help="compare, bit by bit")
     parser = commands.add_parser("check", help="is everything still what was written?", epilog=CHECK)
@@ -226,7 +231,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 def run_import(arguments: argparse.Namespace) -> int:
     """worthwhile import"""
     with opened(arguments, create=True) as scheduler:
-        rows = scheduler.load(arguments.table)
+        rows = scheduler.load(arguments.table, arguments.map)
     show({"new_rows": rows}, f"{rows:,} new rows from {arguments.table}", arguments.json)
     return 0
 

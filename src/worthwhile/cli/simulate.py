@@ -15,6 +15,7 @@ from worthwhile.cli import text, work
 from worthwhile.cli.arguments import (
     INTERRUPTED,
     TABLE_FORMATS,
+    add_map,
     change,
     check_target,
     delay,
@@ -73,6 +74,7 @@ Where a column `outcome` says failed or lost, the row needs no reward: that time
 examples:
   worthwhile replay measurements.parquet
   worthwhile replay measurements.csv --added-cost 0.5 --cost-unit s --policy all --tasks 1e5
+  worthwhile replay log.csv --map kind=task,option=model,reward=score,cost=usd
 """
 REPRODUCE = """\
 Runs the paper's experiments and our own. Each writes a folder below --out: data as CSV, figures as PNG and SVG, words
@@ -104,7 +106,8 @@ def add_commands(commands: Any) -> None:
     command.set_defaults(run=run_simulate)
 
     command = commands.add_parser("replay", help="try policies on a recorded table", epilog=REPLAY)
-    command.add_argument("table", metavar="TABLE", help=".parquet or .csv")
+    command.add_argument("table", metavar="TABLE", help=".parquet, .csv or .jsonl")
+    add_map(command)
     add_cost(command)
     command.add_argument("--reward-unit", default="", metavar="UNIT", help="shown in tables and figures")
     command.add_argument("--cost-unit", default="", metavar="UNIT", help="shown in tables and figures")
@@ -172,7 +175,7 @@ def run_simulate(arguments: argparse.Namespace) -> int:
 
 def run_replay(arguments: argparse.Namespace) -> int:
     """worthwhile replay"""
-    table, units = table_from(arguments.table), (arguments.reward_unit, arguments.cost_unit)
+    table, units = table_from(arguments.table, arguments.map), (arguments.reward_unit, arguments.cost_unit)
     environment = replay(table, arguments.added_cost, None, *units)
     return try_policies(environment, environment.problem, arguments)
 

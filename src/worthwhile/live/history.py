@@ -1,21 +1,20 @@
-"""The log as a table: written to a file that `worthwhile replay` reads, and taken in from recorded history."""
+"""History: the log as a table that `worthwhile replay` reads, and rows from elsewhere, taken into the log once."""
 
 from __future__ import annotations
 
 import csv
 import json
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from worthwhile.errors import BadFeedback, BadParameter, BadTable, BadTask, Error, MissingExtra
+from worthwhile.errors import BadFeedback, BadParameter, BadTask, MissingExtra
 from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
+from worthwhile.live.recorded import Recorded, Which, check_kind, count_new, which
 from worthwhile.live.replica import Replica
 from worthwhile.live.stores.base import LOST, NO_POLICY, OWN, REPLACES, RESTORED, RESULT, LogRow, TaskRow
-from worthwhile.live.validation import attempt_number, check_text, feedback, not_negative, option_text, reason_text
-from worthwhile.tables import OUTCOMES, as_table, read_columns, replace_file
+from worthwhile.tables import OUTCOMES, replace_file
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 TYPES = {
@@ -26,46 +25,6 @@ TYPES = {
 Line = dict[str, Any]
 MOST_UNTOLD = 1000  # attempts in a row, of one task
 UNTOLD = {"option": -1, "cost": None, "overhead": 0.0, "reason": None, "outcome": RESULT, "report": None}
-
-
-class Recorded(NamedTuple):
-    """A row of history from elsewhere; the key says which task it belongs to."""
-
-    key: str
-    kind: str
-    option: str
-    reward: float | None  # None for a failure that is worth no number
-    cost: float
-    overhead: float
-    observed: bool
-    outcome: str = OUTCOMES[RESULT]
-    reason: str = ""
-    attempt: int = 0  # at the task
-
-
-def recorded(
-    key: str,
-    kind: str,
-    option: Any,
-    reward: float | None,
-    cost: float,
-    overhead: float = 0.0,
-    observed: bool = False,
-    outcome: str = OUTCOMES[RESULT],
-    reason: str = "",
-    attempt: int = 0,
-) -> Recorded:
-    """A row of history, checked."""
-    option, kind, key = option_text(option), check_text("kind", kind), check_text("key", key)
-    if outcome not in OUTCOMES or (observed and outcome != OUTCOMES[RESULT]):
-        raise BadFeedback(
-            f"outcome = {outcome!r}; it must be one of {', '.join(OUTCOMES)}, and of another option result"
-        )
-    if reward is not None or outcome == OUTCOMES[RESULT]:
-        reward = feedback("reward", reward)
-    cost, overhead = feedback("cost", cost), not_negative("overhead", overhead)
-    why, which = reason_text(reason) or "", attempt_number(attempt)
-    return Recorded(key, kind, option, reward, cost, overhead, observed, outcome, why, which)
 
 
 def line_of(entry: LogRow, replica: Replica) -> Line:
@@ -120,8 +79,7 @@ def lines(batch: Batch, entries: Sequence[LogRow], until: int) -> list[Line]:
 def take_in(batch: Batch, records: Sequence[Recorded]) -> int:
     """History from elsewhere, what is there already left out; how many rows were new."""
     replica, before = batch.replica, len(batch.entries)
-    batch.keep_keyed(batch.tx.keyed(replica.id, list({record.key for record in records})))
-    check(batch, records)
+    look_up(batch, records)
     batch.announce([record.kind for record in records], [record.option for record in records])
     for record in records:
         kind, option = replica.name("kind", record.kind), replica.name("option", record.option)
@@ -131,6 +89,33 @@ def take_in(batch: Batch, records: Sequence[Recorded]) -> int:
         elif record.reward is not None and option not in batch.observations(row.task):
             batch.log_observation(row, option, record.reward, record.cost)
     return len(batch.entries) - before
+
+
+def look_up(batch: Batch, records: Sequence[Recorded]) -> int:
+    """How many rows are new; raises if one contradicts what is there, or another of these. Changes nothing."""
+    batch.keep_keyed(batch.tx.keyed(batch.replica.id, list({record.key for record in records})))
+    check_tasks(batch, records)
+    return count_new(records, known_rows(batch, records))
+
+
+def known_rows(batch: Batch, records: Sequence[Recorded]) -> dict[Which, Recorded]:
+    """What the log has of the tasks that these rows are about."""
+    keys = {row.task: record.key for record in records if (row := batch.by_key(record.key)) is not None}
+    if not keys:
+        return {}
+    id, tasks, tx = batch.replica.id, list(keys), batch.tx
+    on_the_side = tx.observations(id, tasks) if any(record.observed for record in records) else []
+    entries = [*tx.outcomes(id, tasks), *on_the_side, *(entry for entry in batch.entries if entry.task in keys)]
+    entries.sort(key=lambda entry: entry.number)  # what replaces a loss comes later
+    rows = [record_of(entry, keys[entry.task], batch.replica) for entry in entries]
+    return {which(row): row for row in rows}
+
+
+def record_of(entry: LogRow, key: str, replica: Replica) -> Recorded:
+    """An entry of the log as the row of history that it came from."""
+    kind, option, observed = replica.kinds.texts[entry.kind], replica.options.texts[entry.option], entry.observed > OWN
+    values = entry.reward, entry.cost, entry.overhead, observed, OUTCOMES[entry.outcome]
+    return Recorded(key, kind, option, *values, attempt=attempt_of(entry))
 
 
 def take_outcome(batch: Batch, row: TaskRow, record: Recorded, option: int) -> None:
@@ -178,16 +163,15 @@ def earlier_of(row: TaskRow) -> list[dict[str, Any]]:
     return earlier
 
 
-def check(batch: Batch, records: Sequence[Recorded]) -> None:
+def check_tasks(batch: Batch, records: Sequence[Recorded]) -> None:
     """Refuse records under the key of a task that was decided here, or of a task of another kind."""
     kinds: dict[str, str] = {}
     for record in records:
         key, row = record.key, batch.by_key(record.key)
         if row is not None and row.policy != NO_POLICY:
-            raise BadTask(f"key {key!r} belongs to task {row.task}, which was decided here; use other keys")
-        kind = kinds.setdefault(key, record.kind if row is None else batch.replica.kinds.texts[row.kind])
-        if kind != record.kind:
-            raise BadTask(f"key {key!r} is of a task of kind {kind!r}, now of kind {record.kind!r}; use other keys")
+            said = f"{record.where}key {key!r} belongs to task {row.task}, which was decided here"
+            raise BadTask(f"{said}; use other keys")
+        check_kind(record, kinds.setdefault(key, record.kind if row is None else batch.replica.kinds.texts[row.kind]))
 
 
 def task_of(record: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
@@ -239,38 +223,3 @@ def write_parquet(path: Path, portions: Iterable[Sequence[Line]]) -> None:
     with pyarrow.parquet.ParquetWriter(path, schema) as writer:
         for portion in portions:
             writer.write_table(pyarrow.Table.from_pylist(list(portion), schema))
-
-
-def read_history(path: Path) -> Iterator[Recorded]:
-    """The rows of a recorded table, or of one that `export` wrote, checked before the first is taken in."""
-    columns, first_row = read_columns(path)
-    table = as_table(path.stem, columns, str(path), first_row)
-    as_json, observed = columns.get("option_json"), columns.get("observed")
-    rows = len(table.reward)
-    overheads, attempts = columns.get("overhead", ["0"] * rows), columns.get("attempt", ["0"] * rows)
-    outcomes, reasons = columns.get("outcome", OUTCOMES[:1] * rows), columns.get("reason", [""] * rows)
-    records = []
-    for index in range(rows):
-        text = str(columns["option"][index])
-        # One item of a foreign table has a row for each option: each of these is a task of its own.
-        item = str(columns["item_id"][index]) + ("" if observed is not None else f":{text}")
-        on_the_side = observed is not None and str(observed[index]).lower() == "true"
-        try:
-            option = as_option(text) if as_json is None else json.loads(as_json[index])
-            kind, reward = str(columns["task_type"][index]), float(table.reward[index])
-            values = None if math.isnan(reward) else reward, float(table.cost[index]), float(overheads[index])
-            end = str(outcomes[index]), str(reasons[index]), int(attempts[index])
-            records.append(recorded(f"{path.stem}:{item}", kind, option, *values, on_the_side, *end))
-        except (Error, ValueError) as error:
-            raise BadTable(f"{path}, row {index + first_row}: {error}") from None
-    yield from records
-
-
-def as_option(text: str) -> Any:
-    """5 is a number, true is true, and what is no JSON scalar is text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    infinite = isinstance(value, float) and not math.isfinite(value)
-    return text if infinite or isinstance(value, list | dict) else value

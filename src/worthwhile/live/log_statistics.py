@@ -21,7 +21,18 @@ from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
 from worthwhile.live.group_commit import IN_THE_MIDDLE
 from worthwhile.live.replica import PORTION
-from worthwhile.live.stores.base import FAILED, LOST, OWN, REPLACES, RESTORED, RESULT, WORTH_A_NUMBER, LogRow, TaskRow
+from worthwhile.live.stores.base import (
+    FAILED,
+    LOST,
+    NO_POLICY,
+    OWN,
+    REPLACES,
+    RESTORED,
+    RESULT,
+    WORTH_A_NUMBER,
+    LogRow,
+    TaskRow,
+)
 
 MOST_MARKS = 512
 LATELY = 1 / 32  # weight of the newest report in what an option did lately
@@ -83,6 +94,32 @@ class Failures:
         self.lost, self.in_a_row = self.lost - 1, max(self.in_a_row - 1, 0)
 
 
+@dataclass(slots=True)
+class History:
+    """What was imported of an option with a kind, as the totals count it."""
+
+    reports: int = 0
+    pulls: int = 0
+    reward: float = 0.0
+    cost: float = 0.0
+    failed: int = 0  # without a reward
+    failed_cost: float = 0.0
+
+    def count(self, row: LogRow, cost: float) -> None:
+        self.reports += row.outcome == RESULT
+        self.add(row.reward, cost)
+
+    def add(self, reward: float | None, cost: float, sign: int = 1) -> None:
+        """One more attempt, or with sign −1 one that was none."""
+        self.pulls, self.reward, self.cost = (
+            self.pulls + sign,
+            self.reward + sign * (reward or 0.0),
+            self.cost + sign * cost,
+        )
+        if reward is None:
+            self.failed, self.failed_cost = self.failed + sign, self.failed_cost + sign * cost
+
+
 class LogStatistics:
     """One scheduler's log, read as far as it goes; any number of threads may ask."""
 
@@ -101,6 +138,9 @@ class LogStatistics:
         self.lately: dict[tuple[int, int], tuple[float, float]] = {}  # mean reward and cost
         self.failures: dict[tuple[int, int], Failures] = {}
         self.retried: Counter[int] = Counter()  # failures that were tried again, by kind
+        self.history: dict[tuple[int, int], History] = {}  # what was imported, by kind and option
+        self.history_retried: Counter[int] = Counter()  # of the failures that were tried again
+        self.history_lost: set[tuple[int, int]] = set()  # imported tasks, and the attempts at them that were lost
         self.stride, self.marks = 1, []  # type: int, list[Mark]
 
     @contextmanager
@@ -169,6 +209,16 @@ class LogStatistics:
                 self.retried[row.kind] += 1
             self.reports, self.reward, self.cost = self.reports + 1, self.reward + (row.reward or 0.0), self.cost + cost
             self.mark(row.task)
+            if row.policy == NO_POLICY:
+                self.count_history(row, cost)
+
+    def count_history(self, row: LogRow, cost: float) -> None:
+        """What was recorded elsewhere, and imported."""
+        self.history.setdefault((row.kind, row.option), History()).count(row, cost)
+        if row.observed < OWN:
+            self.history_retried[row.kind] += 1
+        if row.outcome == LOST:
+            self.history_lost.add((row.task, OWN - row.observed))
 
     def replace_loss(self, row: LogRow, cost: float) -> None:
         """What came of a task after it was taken for lost: it is still one report."""
@@ -178,6 +228,9 @@ class LogStatistics:
             self.discount_result(arm, row.reward_estimate, row.cost_estimate)
         self.reward += (row.reward or 0.0) - row.reward_estimate
         self.cost += cost - row.cost_estimate
+        if (row.task, REPLACES - row.observed) in self.history_lost:
+            self.history[arm].add(None if row.policy == NO_POLICY else row.reward_estimate, row.cost_estimate, -1)
+            self.history[arm].count(row, cost)
         if self.marks and self.marks[-1].reports == self.reports:
             self.marks[-1].reward, self.marks[-1].cost = self.reward, self.cost
 

@@ -25,6 +25,7 @@ from worthwhile.live.totals import Totals
 from worthwhile.live.validation import Option, option_text
 from worthwhile.optimum import solve
 from worthwhile.problem import Problem
+from worthwhile.state import Floats
 
 SURE = 2.0  # standard errors
 FEWEST = 2  # results of an option before a kind is settled; what is clearly worse is hardly ever tried a third time
@@ -46,6 +47,7 @@ class Standing(NamedTuple):
     running: Counts
     expired: Counts
     failed: Counts
+    history: Counts
     benched: dict[Arm, int | None]  # and when each is tried again
 
 
@@ -55,22 +57,41 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
         for arm, failures in statistics.failures.items():
             now.expired[arm] += failures.lost
             now.failed[arm] += failures.failed
+        for arm, imported in statistics.history.items():
+            now.history[arm] = imported.reports
         moments, changes = statistics.moments, statistics.changes()
         changed = [(now.kinds[kind], now.options[option], what) for kind, option, what in changes]
         kinds = [kind_summary(now, moments, statistics.failures, kind) for kind in range(len(now.kinds))]
         reports, failed, expired = sum(kind.reports for kind in kinds), int(now.failed.sum()), int(now.expired.sum())
         retried = np.array([statistics.retried[kind] for kind in range(len(now.kinds))], float)
         completed = completed_ratio(now.totals, retried) if now.totals.failed.any() else now.so_far.ratio
-        so_far = replace(now.so_far, reports=reports, failed=failed, expired=expired, completed_ratio=completed)
+        # what others have achieved is compared with nothing
+        own = completed_here(now.totals, retried, statistics) if statistics.history else completed
+        so_far = replace(
+            now.so_far, reports=reports, failed=failed, expired=expired, completed_ratio=completed,
+            own_completed_ratio=own, history=int(now.history.sum()),
+            history_reward=math.fsum(imported.reward for imported in statistics.history.values()),
+            history_cost=math.fsum(imported.cost for imported in statistics.history.values()),
+        )  # fmt: skip
         warnings = [*about_failures(kinds), *about_options(so_far, kinds, changed), *about_tasks(so_far)]
-        return replace(so_far, kinds=kinds, comparisons=comparisons(now, completed, moments), warnings=warnings)
+        return replace(so_far, kinds=kinds, comparisons=comparisons(now, own, moments), warnings=warnings)
+
+
+def completed_here(totals: Totals, retried: Floats, statistics: LogStatistics) -> float | None:
+    """The completed ratio of what was decided here."""
+    own = Totals(*(array.copy() for array in totals))
+    for arm, imported in statistics.history.items():
+        for field in ("pulls", "reward", "cost", "failed", "failed_cost"):
+            getattr(own, field)[arm] -= getattr(imported, field)
+    others = [statistics.history_retried[kind] for kind in range(len(retried))]
+    return completed_ratio(own, retried - np.array(others, float))
 
 
 def standing(name: str, batch: Batch) -> Standing:
     """Everything that only a transaction can tell."""
     replica, fold, tx, now = batch.replica, batch.replica.fold, batch.tx, batch.header.now
     kinds, texts, settings = [*replica.kinds.texts], [*replica.options.texts], replica.settings
-    running, expired, failed = np.zeros((3, len(kinds), len(texts)), np.int64)
+    running, expired, failed, history = np.zeros((4, len(kinds), len(texts)), np.int64)
     put_counts(running, tx.running(replica.id, list(range(len(kinds))), now))
     put_counts(expired, tx.expired(replica.id, now))
     totals = Totals(*(array[: len(kinds), : len(texts)].copy() for array in fold.state.totals))
@@ -84,7 +105,7 @@ def standing(name: str, batch: Batch) -> Standing:
     options = [replica.option(number) for number in range(len(texts))]
     failing: list[list[int]] = np.argwhere(totals.failed > 0.0).tolist()
     benched = {(kind, option): fold.next_try(kind, option) for kind, option in failing if fold.benched(kind, option)}
-    return Standing(so_far, kinds, options, texts, settings.retired, totals, running, expired, failed, benched)
+    return Standing(so_far, kinds, options, texts, settings.retired, totals, running, expired, failed, history, benched)
 
 
 def put_counts(counts: Counts, rows: Iterable[tuple[int, int, int]]) -> None:
@@ -114,6 +135,7 @@ def kind_summary(now: Standing, moments: Known, failures: Mapping[Arm, Failures]
     winner = next((option for option in usable if works(option)), None)
     options = [replace(option, winning=True) if option is winner else option for option in options]
     running, expired, failed = (int(counts[kind].sum()) for counts in (now.running, now.expired, now.failed))
+    history = int(now.history[kind].sum())
     reports = sum(option.pulls - option.failed - option.lost for option in options)
     ratio = quotient(totals.reward[kind].sum(), totals.cost[kind].sum())
     name, best = now.kinds[kind], winner.option if winner else None
@@ -123,7 +145,9 @@ def kind_summary(now: Standing, moments: Known, failures: Mapping[Arm, Failures]
         in_a_row = counted(failures.get(arm, Failures()).in_a_row, "failure")
         leads = f"{shown(best)} leads" if winner else "nothing else works"
         said = False, f"{shown(usable[0].option)} is benched after {in_a_row} in a row; {leads}"
-    return KindSummary(name, reports, ratio, running, expired, best, *said, options=options, failed=failed)
+    return KindSummary(
+        name, reports, ratio, running, expired, best, *said, options=options, failed=failed, history=history
+    )
 
 
 def works(option: OptionSummary) -> bool:
@@ -153,7 +177,7 @@ def option_summaries(now: Standing, moments: Known, failures: Mapping[Arm, Failu
                 now.options[number], int(pulls), quotient(pulls, attempts) or 0.0, *means, score, finite(width),
                 int(observed), running, expired, now.texts[number] in retired, winning=False, failed=unhappy.failed,
                 lost=unhappy.lost, completed_cost=completed, benched=arm in now.benched, reason=unhappy.reason,
-                next_try=now.benched.get(arm), results=int(seen),
+                next_try=now.benched.get(arm), results=int(seen), history=int(now.history[arm]),
             )
         )  # fmt: skip
     return options

@@ -5,7 +5,7 @@ Any number of threads and processes may use one scheduler; all learn from one an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from worthwhile.errors import BadParameter
 from worthwhile.live import explain as explaining
 from worthwhile.live import overview
 from worthwhile.live.batch import Batch
-from worthwhile.live.history import read_history, table_at, take_in, write_table
+from worthwhile.live.history import look_up, table_at, take_in, write_table
+from worthwhile.live.history_files import read_history
 from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
@@ -34,7 +35,7 @@ LOADED_AT_ONCE = 1000  # rows of a file
 
 
 class Scheduler:
-    """Decides for real tasks and learns from their reports.
+    """Decides for real tasks and learns from their reports; what is in the file `history` is learned first, once.
 
     >>> scheduler = Scheduler()  # in memory; Scheduler("sqlite:///tasks.db") keeps everything
     >>> task = scheduler.decide("weather", options=[1, 5, 10])
@@ -55,12 +56,18 @@ class Scheduler:
         seed: int | None = None,
         engine: str = "python",
         create: bool = True,
+        history: str | Path | None = None,
+        history_columns: Mapping[str, str] | None = None,
     ) -> None:
+        if history is None and history_columns is not None:
+            raise BadParameter("history_columns says what a file calls its columns; give the file: history=…")
         self.name, self.lease = check_text("scheduler", name, BadParameter), not_negative("lease", lease)
         # for the other parts of this library: transactions of their own on the same store
         self._transactor = Transactor(str(url) if isinstance(url, Path) else url, name, engine, create)
         try:
             self._transactor.find_or_create(policy, overhead, seed, failed_reward)
+            if history is not None:
+                self.load(history, history_columns)
         except BaseException:
             self._transactor.store.close()
             raise
@@ -174,14 +181,17 @@ class Scheduler:
         """Write the log as a table (.parquet, .csv, .jsonl) that `replay` can read; how many rows it has."""
         return write_table(table_at(path), self._transactor.lines())
 
-    def load(self, path: str | Path) -> int:
+    def load(self, path: str | Path, columns: Mapping[str, str] | None = None) -> int:
         """Learn from recorded history: columns task_type, item_id, option, reward, cost. How many rows were new.
 
-        Options that read as JSON (5, true, null) are taken as such. The same file again adds nothing.
+        `columns` has what the file calls them, like {"reward": "score"}. Options that read as JSON (5, true, null) are
+        taken as such. The same file again adds nothing.
         """
-        records = list(read_history(Path(path)))
+        records = read_history(Path(path), columns)
         portions = [records[start : start + LOADED_AT_ONCE] for start in range(0, len(records), LOADED_AT_ONCE)]
-        return sum(self._transactor.do(partial(take_in, records=portion)) for portion in portions)
+        # all are looked at before the first is taken in: what is refused leaves nothing behind
+        new = [portion for portion in portions if self._transactor.do(partial(look_up, records=portion))]
+        return sum(self._transactor.do(partial(take_in, records=portion)) for portion in new)
 
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""

@@ -13,10 +13,11 @@ from worthwhile.live.validation import Option
 MOST_KINDS = 40  # that are printed
 MOST_SET_ASIDE = 10
 COLUMNS = (
-    "kind", "option", "attempts", "share", "reward", "cost", "reward − θ·cost", "running", "observed", "failed",
-    "verdict",
+    "kind", "option", "attempts", "share", "reward", "cost", "reward − θ·cost", "running", "observed",
+    "history", "failed", "verdict",
 )  # fmt: skip
 LEFT = ("kind", "option", "verdict")
+NEXT_TO_NOTHING = 1e-9  # of the cost: what rounding leaves of it, when all was imported
 RULES = ("simpler rules, had they known all this from the start", "reward / cost", "we earn")
 
 
@@ -47,6 +48,7 @@ class OptionSummary:
     reason: str | None = None  # of its latest failure
     next_try: int | None = None  # of a benched one: after so many more reports of the kind
     results: int = 0  # that the means are of
+    history: int = 0  # reports that were recorded elsewhere, and imported
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class KindSummary:
     verdict: str  # the same in words
     options: list[OptionSummary]
     failed: int = 0  # attempts
+    history: int = 0  # of the reports, those that were imported
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,16 @@ class Summary:
     set_aside: list[SetAside]
     failed: int = 0  # attempts
     completed_ratio: float | None = None
+    history: int = 0  # of the reports, those that were recorded elsewhere and imported
+    history_reward: float = 0.0  # of the reward, what was imported
+    history_cost: float = 0.0  # of the cost, failures included
+    own_completed_ratio: float | None = None  # the completed ratio without history, which comparisons are with
+
+    @property
+    def own_ratio(self) -> float | None:
+        """Reward per cost of what was decided here: the ratio without history."""
+        cost = self.cost - self.history_cost
+        return (self.reward - self.history_reward) / cost if cost > NEXT_TO_NOTHING * self.cost else None
 
     @property
     def settled_kinds(self) -> int:
@@ -141,12 +154,16 @@ def headline(summary: Summary) -> list[str]:
     expired = f", {summary.expired:,} expired" if summary.expired else ""
     failed = f", {counted(summary.failed, 'failed attempt')}" if summary.failed else ""
     done = f"; {number(summary.completed_ratio)} had every task been done" if summary.failed + summary.expired else ""
+    reported, own = f"{summary.reports:,} reported", ""
+    if summary.history_cost:
+        reported = f"{summary.reports - summary.history:,} reported here, {summary.history:,} from history"
+        own = f"; {number(summary.own_ratio)} without history"
     return [
         f"{printable(summary.scheduler)}: {summary.policy}"
         + (f", overhead {summary.overhead:g}" if summary.overhead else ""),
-        f"{counted(summary.tasks, 'task')}, {summary.reports:,} reported{failed}, {summary.running:,} running{expired}"
+        f"{counted(summary.tasks, 'task')}, {reported}{failed}, {summary.running:,} running{expired}"
         f"; {summary.settled_kinds} of {counted(len(summary.kinds), 'kind')} settled",
-        f"reward / cost = {number(summary.ratio)}  (Σ {digits(summary.reward)} / {digits(summary.cost)}{done})"
+        f"reward / cost = {number(summary.ratio)}  (Σ {digits(summary.reward)} / {digits(summary.cost)}{own}{done})"
         f"   price θ = {number(summary.price)}",
     ]
 
@@ -161,7 +178,8 @@ def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:
             mark = " ★" * option.winning + " (retired)" * option.retired + " (benched)" * option.benched
             means = number(option.mean_reward), number(option.completed_cost), score_text(option)
             failed = option.failed + option.lost
-            counts = [f"{count:,}" if count else "" for count in (option.running, option.observed, failed)]
+            seen = option.running, option.observed, option.history, failed
+            counts = [f"{count:,}" if count else "" for count in seen]
             share = f"{option.pulls:,}", f"{option.share:.1%}"
             rows.append([name, shown(option.option) + mark, *share, *means, *counts, verdict])
     used = [column for column in range(len(COLUMNS)) if any(row[column] for row in rows)]

@@ -16,7 +16,9 @@ from urllib.parse import quote
 
 from worthwhile.errors import BadParameter, BadRequest, Error, MissingExtra, Overloaded, ServiceError
 from worthwhile.live.explain import Explanation, TaskLine
-from worthwhile.live.history import Line, Recorded, read_history, table_at, write_table
+from worthwhile.live.history import Line, table_at, write_table
+from worthwhile.live.history_files import read_history
+from worthwhile.live.recorded import Recorded
 from worthwhile.live.settings import policy_text, policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
@@ -261,12 +263,13 @@ class Client:
                 error = self._no_answer(cause)
             backoff.wait(error)
 
-    def load(self, path: str | Path) -> int:
+    def load(self, path: str | Path, columns: Mapping[str, str] | None = None) -> int:
         """Learn from recorded history: columns task_type, item_id, option, reward, cost. How many rows were new.
 
-        Options that read as JSON (5, true, null) are taken as such. The same file again adds nothing.
+        `columns` has what the file calls them, like {"reward": "score"}. Options that read as JSON (5, true, null) are
+        taken as such. The same file again adds nothing.
         """
-        requests = portions(read_history(Path(path)))
+        requests = portions(read_history(Path(path), columns))
         return sum(self._ask(Taken, "POST", "/history", {"rows": rows}).taken for rows in requests)
 
     def close(self) -> None:
@@ -322,7 +325,8 @@ def portions(rows: Iterable[Recorded]) -> Iterator[list[msgspec.Raw]]:
     portion: list[msgspec.Raw] = []
     size = 0
     for row in rows:
-        text = msgspec.json.encode(row._asdict() | {"option": msgspec.Raw(row.option.encode())})
+        fields = {name: value for name, value in row._asdict().items() if name != "place"}  # which is this file's
+        text = msgspec.json.encode(fields | {"option": msgspec.Raw(row.option.encode())})
         if len(portion) == MOST_ROWS or size + len(text) > ENOUGH:
             yield portion
             portion, size = [], 0

@@ -6,7 +6,7 @@ import bisect
 from collections import Counter
 from collections.abc import Sequence
 
-from worthwhile.live.history import as_option
+from worthwhile.live.recorded import as_option
 from worthwhile.live.summary import Summary
 from worthwhile.live.validation import Option, option_text
 
@@ -69,9 +69,12 @@ MOST_OPTIONS = 1000  # of a scheduler, those with the most failures first: every
 SCHEDULER_METRICS = (
     ("decisions_total", "counter", "tasks"),
     ("reports_total", "counter", "reports"),
+    ("history_total", "counter", "history"),
     ("failed_total", "counter", "failed"),
     ("reward", "gauge", "reward"),
     ("cost", "gauge", "cost"),
+    ("history_reward", "gauge", "history_reward"),
+    ("history_cost", "gauge", "history_cost"),
     ("running", "gauge", "running"),
     ("expired", "gauge", "expired"),
     ("ratio", "gauge", "ratio"),

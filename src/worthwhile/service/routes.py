@@ -17,7 +17,8 @@ from worthwhile.errors import BadFeedback, BadRequest, BadTask, Error, Overloade
 from worthwhile.live.batch import Batch
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.group_commit import Request
-from worthwhile.live.history import TYPES, Line, Recorded, recorded, take_in
+from worthwhile.live.history import TYPES, Line, take_in
+from worthwhile.live.recorded import Recorded, recorded
 from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
@@ -277,7 +278,7 @@ async def load(call: Call) -> schemas.Taken:
 
 def checked(index: int, row: schemas.Past) -> Recorded:
     try:
-        return recorded(**msgspec.structs.asdict(row))
+        return recorded(**msgspec.structs.asdict(row), place=f"row {index}")
     except Error as error:
         raise type(error)(f"row {index}: {error}; nothing was taken in") from None
 

@@ -128,7 +128,8 @@ class Announce(Message):
 
 
 class Past(Message):
-    """A row of history; the key says which task it belongs to, and a row that is there already adds nothing."""
+    """A row of history; the key says which task it belongs to. One that is there already adds nothing, or is refused
+    if it says something else."""
 
     key: Text
     kind: Text

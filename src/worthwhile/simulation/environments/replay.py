@@ -48,10 +48,14 @@ def replay(
     arrival: Mapping[str, float] | None = None,
     reward_unit: str = "",
     cost_unit: str = "",
+    columns: Mapping[str, str] | None = None,
 ) -> Environment:
-    """An environment that answers from a recorded table; kinds arrive as their share of items, or as told."""
+    """An environment that answers from a recorded table; kinds arrive as their share of items, or as told.
+
+    `columns` has what a file calls its columns, like {"reward": "score"}.
+    """
     if not isinstance(table, Table):
-        table = read_table(table)
+        table = read_table(table, columns)
     table, left_out = scorable(table)
     if left_out:
         log.warning("%s", left_out_words(table.name, left_out))
