@@ -200,7 +200,7 @@ def index_of_new(
     foreseen, works = forecast(state.sharing, kind, option), state.sharing.option_cells[option] + 1.0
     behind = top - (foreseen.reward - price * foreseen.cost)
     index = math.log(1.0 + state.failures.anywhere.kinds[option] / works)
-    if behind > 0.0:
+    if behind > 0.0 and trusted > 0.0:  # 0 × infinite evidence is not a number
         index += trusted * (price_of_a_try(behind, worth, log_rivals) + evidence_of_others(foreseen, behind, price))
     return index
 
