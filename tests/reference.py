@@ -135,7 +135,8 @@ def least_shared_evidence_on_a_grid(
 ) -> float:
     """The least g²/(2 Var R) + l²/(2 Var ln C) with which a higher reward g, and a cost of e⁻ˡ times θC = `unit`, make
     up for d = `behind`: g + θC (1 − e⁻ˡ) = d, by looking everywhere."""
-    share = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, 20_001)[:-1]]) * min(1.0, behind / unit)
+    near = np.geomspace(1e-12, 0.5, 10_001)
+    share = np.concatenate([[0.0], near, 1.0 - near[::-1], [1.0 - 1e-15]]) * min(1.0, behind / unit)
     for _ in range(3):
         gained, saved = behind - unit * share, np.log1p(-share)
         evidence = 0.5 * gained**2 / reward_variance + 0.5 * saved**2 / log_cost_variance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import least_shared_evidence_on_a_grid
+from worthwhile import state as states
 from worthwhile.compiling import machine_code
 from worthwhile.decision import Decision
+from worthwhile.live import engines
 from worthwhile.policies.imed import RatioImed, State, index_of_new
 from worthwhile.policies.sharing import (
     Effects,
@@ -24,12 +27,13 @@ from worthwhile.policies.sharing import (
     is_shared,
     natural_log,
     option_effect,
+    take_in_cell,
     trust,
     variance,
 )
 from worthwhile.rng import Rng
 
-RNG = Rng(7, 3)
+RNG, OPTIONS, IDLE = Rng(7, 3), np.arange(3, dtype=np.uint32), np.zeros(3, np.uint32)
 Report = tuple[int, int, float, float]  # kind, option, reward, cost
 
 
@@ -165,11 +169,11 @@ def test_the_score_of_a_forecast_worked_out_by_hand() -> None:
 def test_in_the_trust_costs_count_by_what_a_task_costs() -> None:
     """Rewards as above, which the model foretells well; the last cost is that of the kind's other cell instead."""
     state = state_after(*THREE, (1, 1, 2.0, math.exp(5.0)))
-    trusts = [trust(state.sharing, unit) for unit in (0.0, 0.1, 1.0, 10.0)]
+    trusts = [trust(state.sharing, unit) for unit in (0.0, 0.1, 1.0, 1e3)]
     assert trusts == sorted(trusts, reverse=True)
     assert trusts[0] > 0.8
     errors = (5 - FORESEEN) ** 2 / UNSURE
-    assert trusts[-1] == pytest.approx(math.sqrt(1 - (errors + 11 / 2) / 11), rel=0.01)  # Σ (value − 3.5)² = 11
+    assert trusts[-1] == pytest.approx(math.sqrt(1 - (errors + 11 / 2) / 11), rel=1e-5)  # Σ (value − 3.5)² = 11
 
 
 @pytest.mark.parametrize("trusted", [0.0, 0.25, 1.0])
@@ -183,12 +187,20 @@ def test_the_index_of_a_new_option_worked_out_by_hand(trusted: float) -> None:
 
     price_of_a_try = math.log(2.0) + 0.5 * math.log(1 + (2 / 5) ** 2)
     evidence = 5 * math.log(1 + 2**2 / (2 * FORESEEN_VARIANCE) / 5)
-    assert index(FORESEEN - 0.1, 0.0) == index(FORESEEN, 0.0) == pytest.approx(often)
+    assert index(FORESEEN - 9.0, 0.0) == index(FORESEEN - 1e-9, 0.0) == pytest.approx(often)
     assert index(FORESEEN + 2.0, 0.0) == pytest.approx(often + trusted * (price_of_a_try + evidence))
     cost = math.exp(FORESEEN)
     by_reward, by_cost = 2**2 / (2 * FORESEEN_VARIANCE), math.log(1 - 2 / cost) ** 2 / (2 * FORESEEN_VARIANCE)
     evidence = 5 * math.log(1 + 1 / (1 / by_reward + 1 / by_cost) / 5)
     assert index(FORESEEN - cost + 2.0, 1.0) == pytest.approx(often + trusted * (price_of_a_try + evidence))
+
+
+def test_what_nobody_trusts_counts_for_nothing_however_certain_it_looks() -> None:
+    """All first rewards are 0 and all costs 1: the variances are 0, and evidence without end."""
+    state = state_after((0, 0, 0.0, 1.0), (0, 1, 0.0, 1.0), (1, 0, 0.0, 1.0), (1, 0, 1.0, 1.0))
+    assert trust(state.sharing, 1.0) == 0.0
+    assert index_of_new(state, 1, 1, 0.25, 0.25, 0.5, 0.0, 0.0) == 0.0
+    assert RatioImed().choose(state, 1, OPTIONS[:2], IDLE, RNG).option == 1
 
 
 def test_a_kind_is_told_something_once_another_has_a_result() -> None:
@@ -216,7 +228,7 @@ def test_trust_is_near_1_where_kinds_differ_by_a_constant_and_0_where_they_have_
     assert trust(full_table(alike).sharing, unit) > 0.93
     assert 0.3 < trust(full_table(alike + luck.normal(size=(25, 8))).sharing, unit) < 0.8
     unlike = luck.normal(size=(25, 8)) + luck.normal(size=(25, 1))
-    assert trust(full_table(unlike).sharing, unit) < 0.15
+    assert trust(full_table(unlike).sharing, unit) < 0.2
     opposite = np.outer(np.tile([1.0, -1.0], 12), luck.normal(size=8))
     assert trust(full_table(opposite).sharing, unit) == 0.0
 
@@ -236,7 +248,7 @@ numbers = st.floats(1e-300, 1e300) | st.floats(-300.0, 300.0).map(lambda power: 
 @settings(max_examples=1000)
 @given(number=numbers)
 def test_the_logarithm_is_a_logarithm(number: float) -> None:
-    assert natural_log(number) == pytest.approx(math.log(number), rel=1e-14, abs=1e-16)
+    assert natural_log(number) == pytest.approx(math.log(number), rel=4e-14, abs=0.0)
 
 
 def test_the_logarithm_has_the_same_bits_compiled() -> None:
@@ -270,14 +282,15 @@ def test_evidence_of_others_is_the_least_of_all_ways_to_make_up_for_a_small_shar
 
 @settings(max_examples=100)
 @given(reward_variance=variances, log_cost_variance=variances, share=st.floats(1e-3, 3.0))
-def test_evidence_of_others_is_about_the_least_for_large_shares_too(
+def test_evidence_of_others_is_never_less_than_the_least_nor_more_than_by_reward_alone(
     reward_variance: float, log_cost_variance: float, share: float
 ) -> None:
     expected = least_shared_evidence_on_a_grid(share, 1.0, reward_variance, log_cost_variance)
     found = untailed(evidence_of_others(Forecast(1.0, 1.0, reward_variance, log_cost_variance), share, 1.0))
     by_reward = 0.5 * share**2 / reward_variance
-    assert found <= by_reward * (1.0 + 1e-9)
-    assert expected / 3.0 <= found <= 3.0 * expected + 1e-12
+    assert expected * (1.0 - 1e-4) <= found <= by_reward * (1.0 + 1e-9)
+    if share < 0.5:
+        assert found <= expected * (1.0 + 0.5 * share + 1e-4)
 
 
 @pytest.mark.parametrize("price", [-2.0, 0.0, 0.5])
@@ -295,3 +308,21 @@ def test_where_only_costs_vary_only_what_they_can_make_up_for_has_a_chance() -> 
     assert untailed(evidence_of_others(foreseen, 1.0, 1.0)) == pytest.approx(math.log(2.0) ** 2)
     assert evidence_of_others(foreseen, 2.0, 1.0) == math.inf
     assert evidence_of_others(Forecast(1.0, 2.0, 0.0, 0.0), 1.0, 1.0) == math.inf
+
+
+def test_the_largest_and_smallest_numbers_leave_the_model_defined() -> None:
+    """Far beyond what schedulers accept: squares overflow, the effects themselves do not."""
+    luck, state = random.Random(3), RatioImed().init(4, 5)
+    arms, sharing = engines.views(state.arms), engines.views(state.sharing)  # Python's own numbers: no warnings
+    for _ in range(300):
+        kind, option = luck.randrange(4), luck.randrange(5)
+        new = arms.pulls[kind, option] == 0.0
+        arms.pulls[kind, option] += 1.0
+        arms.mean_reward[kind, option] = luck.uniform(-1.0, 1.0) * 10.0 ** luck.choice([-300, 0, 300])
+        arms.mean_cost[kind, option] = luck.choice([-1.0, 0.0, 1.0, 1.0]) * 10.0 ** luck.choice([-300, 0, 300])
+        take_in_cell(sharing, arms, kind, option, new)
+        foreseen = forecast(sharing, kind, option)
+        assert math.isfinite(foreseen.reward)
+        assert 0.0 <= foreseen.cost < math.inf
+        assert 0.0 <= trust(sharing, abs(arms.mean_cost[kind, option])) <= 1.0
+        assert not any(np.isnan(array).any() for _, array in states.arrays(state.sharing))
