@@ -45,6 +45,9 @@ class Player:
     def report(self, kind: int, reward: float, cost: float) -> None:
         self.methods.learn(kind, *self.made, reward, cost, self.task)
 
+    def fail(self, kind: int, cost: float) -> None:
+        self.methods.seldom.fail(kind, *self.made, cost, self.task)
+
     def observe(self, kind: int, option: int, reward: float, cost: float) -> None:
         self.methods.observe(kind, option, reward, cost, self.task)
 
@@ -160,7 +163,7 @@ def odd_run(sort: str, engine: str, seed: int, half_life: float) -> tuple[list[i
         taken.append(player.choose(kind, offer))
         assert not any(map(math.isnan, player.made))
         if draw.random() < 0.1:
-            player.methods.seldom.fail(kind, *player.made, abs(feedback(draw, sort)[1]), player.task)
+            player.fail(kind, abs(feedback(draw, sort)[1]))
         else:
             player.report(kind, *feedback(draw, sort))
         if draw.random() < 0.05:
@@ -235,7 +238,7 @@ def follow(player: Player, tasks: Sequence[tuple[int, list[int]]], draw: random.
         taken.append(player.choose(kind, offer))
         value, failed = draw.uniform(0.5, 1.5), draw.random() < 0.15
         if failed:
-            player.methods.seldom.fail(kind, *player.made, value, player.task)
+            player.fail(kind, value)
         else:
             player.report(kind, value - 0.1 * taken[-1], 2.0 - value)
     return taken
