@@ -99,7 +99,12 @@ def test_an_option_that_is_new_everywhere_is_tried_at_once_and_then_known_to_all
     player.play(luck.integers(0, 5, 200).tolist(), reward[:, :3], cost, luck, 0.02)
     assert player.choose(3, range(4)) == 3
     player.report(3, 0.1, 1.0)
-    assert [player.choose(kind, range(4)) for kind in (0, 1, 2, 4)] == [1, 1, 1, 1]  # it is bad, which is enough to know
+    assert [player.choose(kind, range(4)) for kind in (0, 1, 2, 4)] == [
+        1,
+        1,
+        1,
+        1,
+    ]  # it is bad, which is enough to know
 
 
 def test_a_new_kind_begins_with_the_option_that_is_best_elsewhere() -> None:
@@ -297,4 +302,5 @@ def test_kinds_that_are_alike_save_most_first_tries_also_in_simulations() -> Non
     shuffled = np.stack([luck.permutation(level) for _ in range(40)])
     apart = Problem("unlike", *names, np.full(40, 1 / 40), shuffled, means[1], **noise)
     lost = [simulate(one, [DEFAULT], 1000, 5, marks=[]).mean("loss")[DEFAULT] for one in (together, apart)]
-    assert lost[0] < 0.05 < 0.2 < lost[1]
+    assert lost[0] < 0.05
+    assert lost[1] > 0.2

@@ -49,7 +49,9 @@ def test_an_option_that_is_broken_in_all_of_fifty_kinds_fails_a_handful_of_times
     assert len({kind for _, kind in failed}) == len(failed) <= 15
     waits = np.diff(numbers[1:]).tolist()
     expected = [10 * 2**doublings + 1 for doublings in range(1, 1 + len(waits))]
-    assert all(least <= wait <= least + 3 for wait, least in zip(waits, expected, strict=True))  # for a kind that is due
+    assert all(
+        least <= wait <= least + 3 for wait, least in zip(waits, expected, strict=True)
+    )  # for a kind that is due
 
 
 def test_it_fails_as_seldom_live() -> None:
@@ -71,7 +73,7 @@ def test_it_fails_as_seldom_live() -> None:
         assert scheduler.rebuild()
 
 
-@pytest.mark.parametrize("engine", ["python", "compiled"])
+@pytest.mark.parametrize("engine", ["python", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_it_fails_as_seldom_in_simulations(engine: str) -> None:
     rate = np.tile([0.0, 0.0, 1.0], (KINDS, 1))
     names = tuple(f"kind {kind}" for kind in range(KINDS)), ("a", "b", "c")
@@ -81,7 +83,7 @@ def test_it_fails_as_seldom_in_simulations(engine: str) -> None:
     problem = Problem("broken", *names, np.full(KINDS, 1 / KINDS), *means, **silent, **failing)
     cost = simulate(problem, [DEFAULT], TASKS, 3, marks=[], engine=engine).measure("cost")[:, 0, -1]
     failed = (cost - TASKS) / 999.0
-    assert ((1.0 <= failed) & (failed <= 15.0)).all()
+    assert ((failed >= 1.0) & (failed <= 15.0)).all()
 
 
 def test_once_it_works_everywhere_it_is_found_within_the_time_that_it_was_broken() -> None:
@@ -118,7 +120,9 @@ def test_forgiven_but_still_broken_it_soon_waits_everywhere_again() -> None:
     assert len(play(player, tasks_of(3), everywhere)) <= 20
 
 
-def test_an_option_that_works_in_the_first_kind_is_used_there_and_fails_in_others_no_more_than_each_kind_allows() -> None:
+def test_an_option_that_works_in_the_first_kind_is_used_there_and_fails_in_others_no_more_than_each_kind_allows() -> (
+    None
+):
     player = Player(KINDS, 3)
     play(player, [0] * 20, lambda kind, option: False)
     kinds = tasks_of(4)

@@ -1,4 +1,4 @@
-"""What kinds tell one another of their options: the two-way model against brute force and numbers worked out by hand."""
+"""What kinds tell one another of their options: the two-way model against brute force and numbers found by hand."""
 
 from __future__ import annotations
 
@@ -217,7 +217,9 @@ def full_table(value: Any, noise: float = 0.0) -> State:
     for kind in range(kinds):
         for option in luck.permutation(options).tolist():
             for _ in range(2):
-                learn(state, kind, option, value[kind, option] + luck.normal(0.0, noise), math.exp(-value[kind, option]))
+                learn(
+                    state, kind, option, value[kind, option] + luck.normal(0.0, noise), math.exp(-value[kind, option])
+                )
     return state
 
 
