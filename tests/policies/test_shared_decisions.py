@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,9 +37,9 @@ class Player:
         learned: State = self.state.learned
         return learned
 
-    def choose(self, kind: int, options: Iterable[int]) -> int:
+    def choose(self, kind: int, options: Iterable[int], running: Mapping[int, int] | None = None) -> int:
         self.task += 1
-        self.made = self.methods.choose(offer_of(kind, [*options]), {}, self.task)
+        self.made = self.methods.choose(offer_of(kind, [*options]), running or {}, self.task)
         return int(self.made[0])
 
     def report(self, kind: int, reward: float, cost: float) -> None:
@@ -115,6 +115,18 @@ def test_a_new_kind_begins_with_the_option_that_is_best_elsewhere() -> None:
     assert player.choose(5, [0, 2]) == 0  # the best of those on offer
     assert player.made[1] == pytest.approx(0.6, abs=0.15)  # what is expected of it: about as much as elsewhere
     assert player.made[2] == pytest.approx(1.0, abs=0.1)
+
+
+def test_what_runs_in_a_kind_already_is_not_tried_there_a_second_time_before_it_has_reported() -> None:
+    luck, (reward, cost), player = np.random.default_rng(0), alike(6, 4), Player(6, 4)
+    player.play(luck.integers(0, 5, 200).tolist(), reward, cost, luck, 0.02)
+    assert player.choose(5, range(4), {1: 1}) == 0  # a new kind: the second best
+    assert player.choose(5, [1, 0]) == 1
+    for _ in range(5):
+        player.choose(5, [0])
+        player.report(5, float(reward[5, 0]), 1.0)
+    assert player.choose(5, [0, 1]) == 1
+    assert player.choose(5, [0, 1], {1: 1}) == 0
 
 
 def test_of_options_that_are_as_good_a_new_kind_takes_the_cheaper_by_the_price_of_all_kinds() -> None:

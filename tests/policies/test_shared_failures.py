@@ -174,3 +174,46 @@ def test_one_failure_in_one_kind_makes_a_new_option_wait_for_ten_reports_in_the_
         tries.append(player.choose(1, [0, 1]))
         player.report(1, 1.0, 1.0)
     assert tries == [0] * 10 + [1]
+
+
+def failed_in(kinds: int) -> Player:
+    """Option 0 works in all of five kinds, and option 1 has failed once in each of the first `kinds`."""
+    player = Player(5, 2)
+    for kind in range(5):
+        player.choose(kind, [0])
+        player.report(kind, 1.0, 1.0)
+    for kind in range(kinds):
+        player.choose(kind, [1])
+        player.fail(kind, 1.0)
+    return player
+
+
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_a_kind_that_was_not_alone_with_its_failure_waits_with_all_others(kinds: int) -> None:
+    player = failed_in(kinds)
+    player.learned.failures.anywhere.next_try[1] = 1e6
+    player.learned.failures.reports[0] += 100.0  # its own wait is over
+    assert player.choose(0, [0, 1]) == (1 if kinds == 1 else 0)
+
+
+def test_failures_are_counted_once_a_kind_and_waits_double_only_for_what_has_never_worked() -> None:
+    player = failed_in(3)
+    anywhere = player.learned.failures.anywhere
+    for _ in range(4):
+        player.choose(1, [1])
+        player.fail(1, 1.0)
+    assert anywhere.kinds.tolist() == [0.0, 3.0]
+    assert anywhere.tries[1] == 1.0  # the others failed before the wait was over: they may have been running already
+    player.choose(4, [1])
+    player.report(4, 1.0, 1.0)
+    anywhere.next_try[1] = 0.0
+    player.choose(3, [1])
+    player.fail(3, 1.0)
+    assert (anywhere.kinds[1], anywhere.tries[1], anywhere.next_try[1]) == (4.0, 1.0, 0.0)
+
+
+def test_an_option_that_works_and_fails_in_its_own_kind_is_no_failure_of_a_new_kind() -> None:
+    player = failed_in(0)
+    player.choose(2, [0])
+    player.fail(2, 1.0)
+    assert player.learned.failures.anywhere.kinds.tolist() == [0.0, 0.0]
