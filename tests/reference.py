@@ -128,3 +128,18 @@ def drive(
 def same_for_all(pairs: dict[str, tuple[float, float]], kinds: int = 2, **settings: Any) -> Problem:
     """Every kind offers the same."""
     return Problem.of({f"s{kind}": (1.0 / kinds, pairs) for kind in range(kinds)}, **settings)
+
+
+def least_shared_evidence_on_a_grid(
+    behind: float, unit: float, reward_variance: float, log_cost_variance: float
+) -> float:
+    """The least g²/(2 Var R) + l²/(2 Var ln C) with which a higher reward g, and a cost of e⁻ˡ times θC = `unit`, make
+    up for d = `behind`: g + θC (1 − e⁻ˡ) = d, by looking everywhere."""
+    near = np.geomspace(1e-12, 0.5, 10_001)
+    share = np.concatenate([[0.0], near, 1.0 - near[::-1], [1.0 - 1e-15]]) * min(1.0, behind / unit)
+    for _ in range(3):
+        gained, saved = behind - unit * share, np.log1p(-share)
+        evidence = 0.5 * gained**2 / reward_variance + 0.5 * saved**2 / log_cost_variance
+        best = int(np.argmin(evidence))
+        share = np.linspace(share[max(best - 1, 0)], share[min(best + 1, len(share) - 1)], 20_001)
+    return float(evidence.min())

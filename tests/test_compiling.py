@@ -18,7 +18,9 @@ from worthwhile.errors import CannotCompile
 from worthwhile.live import engines
 from worthwhile.live.compiled_state import Holder
 from worthwhile.live.totals import new_totals
+from worthwhile.policies.imed import RatioImed
 from worthwhile.rng import Rng
+from worthwhile.simulation import loop
 from worthwhile.state import Floats, Indices
 
 POLICY = """
@@ -250,6 +252,16 @@ def test_a_plain_policy_does_not_count_who_holds_its_arrays() -> None:
     assert not counts(First.choose)
     assert counts(choose_with_arrays)
     assert counts(choose_the_last)
+
+
+def test_the_default_never_counts_who_holds_its_arrays() -> None:
+    """It would still be right if it did, but several times as slow, and nobody would be told."""
+    engines.Compiled(RatioImed(), 7)
+    simulate(seven_kinds(), [RatioImed()], tasks=10, runs=1, engine="compiled", progress=False)
+    made = [code for code in compiling.compiled.values() if code.replace.get("choose") is RatioImed.choose]
+    live = {engines.choose_one, engines.judge_one, engines.learn_one, engines.observe_one}
+    assert live | {loop.play} <= {code.function for code in made}
+    assert all(code.code is code.uncounted for code in made)
 
 
 def test_the_unbroken_policy_compiles() -> None:

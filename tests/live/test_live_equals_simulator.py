@@ -33,10 +33,22 @@ PROBLEM = Problem.of(
 )
 
 
-def tasks() -> tuple[Block, int]:
+MANY = Problem(  # so many that some are never tried: all that is known of these is what other kinds tell
+    "many",
+    tuple(f"k{kind}" for kind in range(12)),
+    tuple(f"a{option}" for option in range(15)),
+    np.full(12, 1 / 12),
+    np.random.default_rng(1).uniform(0.2, 1.0, (1, 15)) + np.random.default_rng(2).uniform(0.0, 0.1, (12, 15)),
+    np.full((12, 15), 0.5),
+    reward_noise=Noise(sd=0.05),
+    cost_noise=Noise("lognormal", cv=0.2),
+)
+
+
+def tasks(problem: Problem = PROBLEM) -> tuple[Block, int]:
     """The first run's tasks and the key of its coins, as the simulator derives them."""
     streams = np.random.SeedSequence(SEED, spawn_key=(0,)).spawn(3)
-    world = synthetic(PROBLEM).world
+    world = synthetic(problem).world
     block = Block(*world.draw(np.random.Generator(np.random.SFC64(streams[0])), TASKS), np.zeros(0, np.int64))
     return block, int(streams[2].generate_state(1)[0])
 
@@ -57,16 +69,18 @@ class Failing(NamedTuple):
 WORLD = synthetic(PROBLEM).world
 
 
-def live(scheduler: Scheduler, late: int = 0, world: Any = WORLD) -> tuple[float, float, list[str]]:
+def live(
+    scheduler: Scheduler, late: int = 0, world: Any = WORLD, problem: Problem = PROBLEM
+) -> tuple[float, float, list[str]]:
     """The same tasks, one at a time, each reported `late` tasks later."""
-    block, _ = tasks()
-    offered = PROBLEM.offered
-    scheduler.announce(PROBLEM.kinds, PROBLEM.options)
+    block, _ = tasks(problem)
+    offered = problem.offered
+    scheduler.announce(problem.kinds, problem.options)
     totals, chosen, flying = [0.0, 0.0], [], deque[Any]()
     for kind, latent in zip(block.kinds.tolist(), block.latent, strict=True):
-        options = [option for place, option in enumerate(PROBLEM.options) if offered[kind, place]]
-        task = scheduler.decide(PROBLEM.kinds[kind], options)
-        reward, cost = world.feedback(kind, PROBLEM.options.index(task.option), latent)
+        options = [option for place, option in enumerate(problem.options) if offered[kind, place]]
+        task = scheduler.decide(problem.kinds[kind], options)
+        reward, cost = world.feedback(kind, problem.options.index(task.option), latent)
         totals = [totals[0] + reward, totals[1] + cost]
         chosen.append(task.option)
         flying.append((task, reward, cost))
@@ -76,19 +90,19 @@ def live(scheduler: Scheduler, late: int = 0, world: Any = WORLD) -> tuple[float
     return totals[0], totals[1], chosen
 
 
-def simulated(policy: Policy, world: Any = WORLD) -> Any:
+def simulated(policy: Policy, world: Any = WORLD, problem: Problem = PROBLEM) -> Any:
     """The state that the simulator's run ends with."""
-    block, key = tasks()
-    [stage] = stages_of(Environment(PROBLEM, world), TASKS)
-    player = Player(policy, len(PROBLEM.kinds), len(PROBLEM.options), 0)
+    block, key = tasks(problem)
+    [stage] = stages_of(Environment(problem, world), TASKS)
+    player = Player(policy, len(problem.kinds), len(problem.options), 0)
     player.play(stage, play, block, 0, key, np.zeros(0, np.int64), np.zeros((0, 8)))
     return player.state
 
 
-def same_state(scheduler: Scheduler, policy: Policy, world: Any = WORLD) -> bool:
+def same_state(scheduler: Scheduler, policy: Policy, world: Any = WORLD, problem: Problem = PROBLEM) -> bool:
     """Whether the scheduler knows what the simulator's run knew, room to grow aside."""
     fold = scheduler._transactor.do(lambda batch: batch.replica.fold)
-    return states.same(fold.state.learned, states.grow(policy, simulated(policy, world), *fold.size))
+    return states.same(fold.state.learned, states.grow(policy, simulated(policy, world, problem), *fold.size))
 
 
 @pytest.mark.parametrize(
@@ -108,6 +122,21 @@ def test_a_live_run_is_the_simulators_run(name: str, engine: str) -> None:
         assert cost == result.measure("cost")[0, 0, -1]
         assert same_state(scheduler, policy)
         assert scheduler.rebuild()
+
+
+@pytest.mark.parametrize("engine", ["python", "compiled"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_options_that_only_other_kinds_know_are_judged_as_in_the_simulator(engine: str, fails: bool) -> None:
+    policy, world = make("ratio-imed", known(MANY, TASKS)), synthetic(MANY).world
+    world = Failing(world) if fails else world
+    with Scheduler(policy=policy, seed=SEED, engine=engine) as scheduler:
+        live(scheduler, world=world, problem=MANY)
+        assert same_state(scheduler, policy, world, MANY)
+        assert scheduler.rebuild()
+    learned = simulated(policy, world, MANY)
+    untried = learned.arms.pulls == 0.0
+    assert untried.mean() > 0.25  # of the cells, though every option works somewhere, but for the one that always fails
+    assert (learned.sharing.option_cells > 0.0).sum() == 15 - fails
 
 
 @pytest.mark.parametrize("engine", ["python", "compiled"])

@@ -15,7 +15,6 @@ from worthwhile.state import Floats
 
 UNLIKELY = 0.05  # a run of failures that had less than this chance is no chance
 WAIT = 10.0  # reports of the kind until a benched option is tried again; after k such tries, k√k times as many
-MOST_DOUBLINGS = 50.0  # of the wait of an option that has failed in kind after kind
 
 
 class Anywhere(NamedTuple):
@@ -81,8 +80,7 @@ def record_anywhere(failures: Failures, arms: Moments, kind: int, option: int, n
         anywhere.kinds[option] += 1.0
     if never_worked and anywhere.next_try[option] <= anywhere.reports[0]:  # or it was running already
         anywhere.tries[option] += 1.0
-        doublings = int(min(anywhere.tries[option] - 1.0, MOST_DOUBLINGS))
-        anywhere.next_try[option] = anywhere.reports[0] + WAIT * power(2.0, doublings)
+        anywhere.next_try[option] = anywhere.reports[0] + WAIT * anywhere.tries[option] * anywhere.tries[option]
 
 
 def reliability_of_others(failures: Failures, arms: Moments, kind: int, option: int, weight: float) -> float:

@@ -18,6 +18,7 @@ SETTLED = 8.0  # reports of a cell after which what it says to others stays as i
 KIND_PRIOR, OPTION_PRIOR = 0.5, 0.1  # cells that pull an effect towards 0, or the overall mean
 PRIOR_ERRORS = 3.0  # before the first forecast, as if so many had been off by all that cells differ
 DOUBT = 0.5  # of the share of the variance that forecasts explain, over √(their number)
+HEARSAY = 4.6  # a forecast never counts for more evidence than this, as the first report of an option: e⁴·⁶ ≈ 100
 TAIL = 5.0  # half the degrees of freedom of what is foretold
 LARGEST_LOG = 700.0  # e⁷⁰⁹ is the largest number there is
 LOG_2 = 0.6931471805599453
@@ -196,7 +197,7 @@ def evidence_of_others(foreseen: Forecast, behind: float, price: float) -> float
         logarithm = math.log(1.0 - behind / unit)  # of the share of the cost that must be left
         by_cost = 0.5 * logarithm * logarithm / foreseen.log_cost_variance
         evidence = 1.0 / (1.0 / evidence + 1.0 / by_cost) if by_cost > 0.0 else 0.0  # exact for small shares
-    return TAIL * math.log(1.0 + evidence / TAIL)
+    return min(TAIL * math.log(1.0 + evidence / TAIL), HEARSAY)
 
 
 def natural_log(number: float) -> float:
@@ -206,7 +207,7 @@ def natural_log(number: float) -> float:
         mantissa, exponent = 2.0 * mantissa, exponent - 1
     ratio = (mantissa - 1.0) / (mantissa + 1.0)  # ln x = 2 artanh((x − 1)/(x + 1))
     square, term, series = ratio * ratio, 2.0 * ratio, 0.0
-    for odd in range(1, 16, 2):
+    for odd in range(1, 18, 2):
         series += term / odd
         term *= square
     return exponent * LOG_2 + series
