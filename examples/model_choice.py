@@ -5,10 +5,10 @@ reviewed, whatever model gave it, and that is the overhead. The scheduler sees o
 
 Prints:
 
-    0.2266 right answers per cent, review included; a cent is worth 0.2279 answers
+    0.2266 right answers per cent, review included; a cent is worth 0.2278 answers
     look-up: mostly small (99% of 1464)
     summary: mostly medium (98% of 1216)
-    proof: mostly small (98% of 320)
+    proof: mostly small (96% of 320)
 """
 
 from __future__ import annotations
