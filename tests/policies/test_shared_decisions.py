@@ -63,17 +63,19 @@ class Player:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_second_kind_like_the_first_tries_few_of_many_options(seed: int) -> None:
+def test_a_second_kind_like_the_first_tries_fewer_of_many_options_and_later_ones_few(seed: int) -> None:
+    """Measured with 12 seeds: 11 to 17 of 30, then 4 to 10, then 4 to 7."""
     luck = np.random.default_rng(seed)
-    reward, cost = (np.tile(luck.uniform(0.5, 1.0, 30), (2, 1)) for _ in range(2))
-    player = Player(2, 30)
+    reward, cost = (np.tile(luck.uniform(0.5, 1.0, 30), (4, 1)) for _ in range(2))
+    player = Player(4, 30)
     first = player.play([0] * 300, reward, cost, luck, 0.02)
     assert len({*first}) == 30  # a kind that is alone has to find out for itself
-    second = player.play([1] * 100, reward, cost, luck, 0.02)
-    assert len({*second}) <= 15
-    worth = reward[0] / cost[0]
-    assert np.mean(worth[second[:10]]) > 0.95 * worth.max()
-    assert np.mean(worth[second]) > 0.95 * worth.max()
+    worth = reward[0] / cost[0] / (reward[0] / cost[0]).max()
+    for kind, most, at_first, on_average in ((1, 20, 0.85, 0.95), (2, 12, 0.98, 0.97), (3, 9, 0.98, 0.98)):
+        taken = player.play([kind] * 100, reward, cost, luck, 0.02)
+        assert len({*taken}) <= most  # nobody is trusted from the start: the second kind finds out whether to
+        assert np.mean(worth[taken[:10]]) > at_first
+        assert np.mean(worth[taken]) > on_average
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -218,8 +220,9 @@ def test_where_all_lose_the_price_is_negative_and_a_new_kind_begins_with_the_lea
 def test_what_kinds_share_stays_finite_where_evidence_fades_and_weights_are_scaled_down(half_life: float) -> None:
     luck, (reward, cost), player = np.random.default_rng(0), alike(4, 5), Player(4, 5, half_life=half_life)
     scaled, heaviest = 0, 1.0
+    taken: list[int] = []
     for _ in range(25):
-        taken = player.play(luck.integers(0, 4, 100).tolist(), reward, cost, luck, 0.1)
+        taken += player.play(luck.integers(0, 4, 100).tolist(), reward, cost, luck, 0.1)
         weight = float(player.learned.weight[0])
         scaled, heaviest = scaled + (weight < heaviest), weight
         assert all(np.isfinite(array).all() for _, array in states.arrays(player.learned.sharing))
@@ -229,7 +232,8 @@ def test_what_kinds_share_stays_finite_where_evidence_fades_and_weights_are_scal
     assert sharing.reward.total == pytest.approx(
         np.where(tried, sharing.reward.value - sharing.reward.kind[:, None], 0.0).sum(axis=0), abs=1e-6
     )
-    assert taken.count(1) > (30 if half_life < 50.0 else 80)
+    share = taken[500:].count(1) / 2000  # that of a hundred tasks varies by ± 0.05
+    assert share > (0.45 if half_life < 50.0 else 0.8)
 
 
 def steps(seed: int, count: int) -> list[tuple[int, list[int]]]:
@@ -318,7 +322,6 @@ def test_kinds_that_are_alike_save_most_first_tries_also_in_simulations() -> Non
     assert lost[1] > 0.2
 
 
-@pytest.mark.xfail(reason="variances are those of first results: 0 if these were all alike", strict=True)
 def test_first_rewards_of_nothing_do_not_hide_the_best_option_of_a_kind_for_ever() -> None:
     """All or nothing at nearly equal costs: the first result of three cells is nothing, as it often is."""
     luck, player, chance = np.random.default_rng(1), Player(2, 2), np.array([[0.7, 0.0], [0.5, 0.95]])
