@@ -332,3 +332,12 @@ def test_first_rewards_of_nothing_do_not_hide_the_best_option_of_a_kind_for_ever
         option = player.choose(task % 2, [0, 1])
         player.report(task % 2, float(luck.random() < chance[task % 2, option]), luck.uniform(0.99, 1.01))
     assert player.learned.arms.pulls[1, 1] > 1000.0
+
+
+def test_where_evidence_fades_every_option_is_still_tried_in_every_kind() -> None:
+    """Pulls that fade would never outweigh a forecast that does not."""
+    luck = np.random.default_rng(5)
+    reward, cost = (np.tile(luck.uniform(0.5, 1.0, 8), (10, 1)) for _ in range(2))
+    player = Player(10, 8, half_life=100.0)
+    player.play(luck.integers(0, 10, 1500).tolist(), reward, cost, luck, 0.02)
+    assert (player.learned.arms.pulls > 0.0).all()

@@ -249,7 +249,10 @@ class RatioImed(NamedTuple):
         pooled = pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0)
         failing = failures.reports[kind] > 0.0
         worth, log_rivals = abs(leader_reward), math.log(len(options) - 1.0)  # w, ln(A − 1)
-        trusted = trust(state.sharing, price * leader_cost) if tried < len(options) else 0.0
+        judged = (
+            tried < len(options) and self.half_life == 0.0
+        )  # pulls that fade never outweigh a forecast that does not
+        trusted = trust(state.sharing, price * leader_cost) if judged else 0.0
         best, best_index = options[0], math.inf
         for option in options:
             arm, index = (kind, option), math.inf
