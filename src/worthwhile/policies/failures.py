@@ -20,7 +20,7 @@ WAIT = 10.0  # reports of the kind until a benched option is tried again; after 
 class Anywhere(NamedTuple):
     """What has failed of every option, in any kind: who fails in some may well fail in the others."""
 
-    kinds: Floats  # (options,): in how many it had not worked before
+    kinds: Floats  # (options,): in how many it has failed, and never worked
     tries: Floats  # (options,): how often, of an option that has never worked in any
     next_try: Floats  # (options,): after which report of all kinds such an option is tried again
     reports: Floats  # (1,): of all kinds
@@ -75,8 +75,8 @@ def record_failure(
 
 def record_anywhere(failures: Failures, arms: Moments, kind: int, option: int, never_worked: bool) -> None:
     """One more failure, which other kinds may learn from; to be called before `record_failure`."""
-    anywhere, arm = failures.anywhere, (kind, option)
-    if arms.pulls[arm] + failures.failed[arm] + failures.in_a_row[arm] == 0.0:
+    anywhere = failures.anywhere
+    if arms.pulls[kind, option] == 0.0 and not has_failed(failures, kind, option):
         anywhere.kinds[option] += 1.0
     if never_worked and anywhere.next_try[option] <= anywhere.reports[0]:  # or it was running already
         anywhere.tries[option] += 1.0
@@ -115,14 +115,21 @@ def power(base: float, exponent: int) -> float:
     return product
 
 
-def record_success(failures: Failures, kind: int, option: int, weight: float) -> float:
+def record_success(failures: Failures, kind: int, option: int, weight: float, is_new: bool) -> float:
     """It works: it is not benched any more. Returns what its failures since the last success have cost."""
+    if is_new and has_failed(failures, kind, option):
+        failures.anywhere.kinds[option] = max(failures.anywhere.kinds[option] - 1.0, 0.0)
     unpaid: float = failures.unpaid[kind, option]
     failures.paid[kind, option] += unpaid
     failures.unpaid[kind, option] = 0.0
     failures.failed[kind, option] += weight * failures.in_a_row[kind, option]
     failures.in_a_row[kind, option] = failures.next_try[kind, option] = 0.0
     return unpaid / weight
+
+
+def has_failed(failures: Failures, kind: int, option: int) -> bool:
+    """Whether any failure of it counts in this kind."""
+    return bool(failures.failed[kind, option] + failures.in_a_row[kind, option] > 0.0)
 
 
 def forgive_failures(failures: Failures, kind: int, option: int) -> None:
@@ -153,6 +160,8 @@ def take_failure_back(failures: Failures, arms: Moments, kind: int, option: int,
         failures.failed[arm] = max(failures.failed[arm] - weight, 0.0)
     if failures.in_a_row[arm] == 0.0:
         failures.next_try[arm] = 0.0
+    if arms.pulls[arm] == 0.0 and not has_failed(failures, kind, option):
+        failures.anywhere.kinds[option] = max(failures.anywhere.kinds[option] - 1.0, 0.0)
 
 
 def scale_failures(failures: Failures, scale: float) -> None:

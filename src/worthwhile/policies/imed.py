@@ -102,7 +102,7 @@ def record_result(state: State, kind: int, option: int, reward: float, cost: flo
     arms, failures, least_cost, weight = state.arms, state.failures, state.least_cost[0], state.weight[0]
     is_new = arms.pulls[kind, option] == 0.0
     if failures.reports[kind] > 0.0:
-        cost += record_success(failures, kind, option, weight)
+        cost += record_success(failures, kind, option, weight, is_new)
     first = arms.pulls[kind, option] <= 2.0 * weight and failures.paid[kind, option] == 0.0
     if first and least_cost > 0.0 and was_one_off(arms, weight, kind, option, cost):
         forget(arms, kind, option)
