@@ -97,7 +97,7 @@ def test_check_lists_every_damage_by_table_and_row(durable: str, capsys: pytest.
     fill(durable)
     for sql in (
         "update names set text = 'other' where position = 2",
-        "update tasks set option = 2 where task = 3",
+        "update tasks set option = case option when 2 then 1 else 2 end where task = 3",
         "delete from tasks where task = 5",
         "update reports set reward = 7 where number = 4",
         "update schedulers set reports = 9",
