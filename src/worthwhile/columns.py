@@ -60,7 +60,7 @@ def check_present(columns: Columns, where: str) -> None:
 
 def with_outcomes(columns: Columns, where: str, first_row: int) -> Columns:
     """The columns with an `outcome` in place of `failed`; what has failed has no reward, whatever the log says."""
-    if "failed" not in columns:
+    if "failed" not in columns or "reward" not in columns:  # which is complained about later
         return columns
     if "outcome" in columns:
         raise BadTable(f"{where}: a column failed and a column outcome; one of them is enough, leave the other out")

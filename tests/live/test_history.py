@@ -304,3 +304,21 @@ def test_what_others_have_achieved_is_compared_with_nothing(tmp_path: Path) -> N
         assert single.advantage == pytest.approx((1.0 / 3.0) / single.ratio - 1.0)
         assert found.ratio == pytest.approx(3.0 / 31.0)
         assert found.own_ratio == pytest.approx(1.0 / 3.0)
+
+
+def test_rows_without_an_overhead_cost_as_much_more_as_tasks_do_here(address: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "old.csv", LOG)
+    with Scheduler(address, overhead=2.0, history=path, history_columns=THEIRS) as scheduler:
+        assert scheduler.summary().history_cost == pytest.approx(sum(row["usd"] + 2.0 for row in LOG))
+        scheduler.change(overhead=3.0)
+        assert scheduler.load(path, THEIRS) == 0  # they are known, with the overhead of then
+        told = write(tmp_path / "told.csv", [row | {"overhead": 0.5} for row in LOG])
+        before = scheduler.summary().history_cost
+        assert scheduler.load(told, THEIRS) == 8
+        assert scheduler.summary().history_cost - before == pytest.approx(sum(row["usd"] + 0.5 for row in LOG))
+
+
+def test_a_log_with_failures_and_columns_of_other_names_is_refused_in_words(tmp_path: Path) -> None:
+    path = write(tmp_path / "old.csv", [row | {"failed": False} for row in LOG])
+    with Scheduler() as scheduler, pytest.raises(BadTable, match="no column task_type, option, reward, cost;"):
+        scheduler.load(path)

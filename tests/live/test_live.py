@@ -454,3 +454,25 @@ PUBLIC = {
 def test_a_scheduler_shows_its_users_what_they_need_and_no_more() -> None:
     with Scheduler() as scheduler:
         assert {name for name in dir(scheduler) if not name.startswith("_")} == PUBLIC
+
+
+def test_a_first_try_is_explained_by_what_other_kinds_know() -> None:
+    with Scheduler(seed=1) as scheduler:
+        for _ in range(30):
+            for kind in ("code", "chat"):
+                task = scheduler.decide(kind, ["cheap", "dear", "broken"])
+                if task.option == "broken":
+                    task.fail(1.0)
+                else:
+                    task.report(1.0, 1.0 if task.option == "cheap" else 50.0)
+        first = scheduler.decide("mail", ["cheap", "dear"])
+        assert first.option == "cheap"
+        known = "it had not been tried with this kind; others led to expect a reward of 1 at a cost of 1"
+        assert scheduler.explain(first.id).why.startswith(known)
+        failed = sum(task.option == "broken" for task in scheduler.latest(100))
+        only = scheduler.decide("mail", ["broken", "new"])
+        assert only.option == "new"
+        assert scheduler.explain(only.id).why == "it had not been tried with this kind"
+        due = next(task for task in reversed(scheduler.latest(100)) if task.option == "broken" and task.kind == "chat")
+        assert failed >= 2
+        assert "with others it had failed in 1 attempt of 1, and was due again" in scheduler.explain(due.task).why

@@ -17,6 +17,7 @@ from worthwhile.live.checking import find_damage
 from worthwhile.live.history import FORMATS
 from worthwhile.live.recorded import as_option
 from worthwhile.live.scheduler import Scheduler
+from worthwhile.live.summary import counted
 
 STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
 DECIDE = """\
@@ -232,7 +233,7 @@ def run_import(arguments: argparse.Namespace) -> int:
     """worthwhile import"""
     with opened(arguments, create=True) as scheduler:
         rows = scheduler.load(arguments.table, arguments.map)
-    show({"new_rows": rows}, f"{rows:,} new rows from {arguments.table}", arguments.json)
+    show({"new_rows": rows}, f"{counted(rows, 'new row')} from {arguments.table}", arguments.json)
     return 0
 
 

@@ -96,7 +96,7 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
         str(row.task),
         replica.kinds.texts[row.kind],
         replica.option(row.option),
-        "it was recorded elsewhere, and imported" if fold is None else in_words(row, judged),
+        "it was recorded elsewhere, and imported" if fold is None else in_words(row, judged, fold),
         "none" if fold is None else policy_words(replica.policies.texts[row.policy]),
         row.price,
         row.seen,
@@ -157,15 +157,15 @@ def pending_of(row: TaskRow) -> dict[int, int]:
     return {option: count for option, count in zip(row.numbers, pending, strict=True) if option in offered}
 
 
-def in_words(row: TaskRow, judged: list[Judgement]) -> str:
+def in_words(row: TaskRow, judged: list[Judgement], fold: Fold) -> str:
     """Why this option."""
-    why = why_chosen(row, judged)
+    why = why_chosen(row, judged, fold)
     if row.choice[0] == row.attempt:
         return why
     return f"whoever takes a task over keeps its option. It was chosen because {why}"
 
 
-def why_chosen(row: TaskRow, judged: list[Judgement]) -> str:
+def why_chosen(row: TaskRow, judged: list[Judgement], fold: Fold) -> str:
     chosen = next(option for option in judged if option.chosen)
     if len(judged) == 1:
         of_several = chosen.works and len(row.untried) > 1
@@ -173,16 +173,22 @@ def why_chosen(row: TaskRow, judged: list[Judgement]) -> str:
             "left that works" if of_several else "left" if row.choice[0] else "on offer"
         )
     if chosen.pulls == 0:
-        return "it had not been tried with this kind" + expectation(row)
+        return first_try(row, fold)
     if all(option.pulls == option.failed for option in judged):
         return "nothing has succeeded yet for this kind: options take turns"
     return by_estimates(row, judged, chosen)
 
 
-def expectation(row: TaskRow) -> str:
-    """What the policy thought that an option would bring which it had not tried: it may know others, or bounds."""
-    reward, cost = row.reward_estimate, row.cost_estimate
-    return f"; it was expected to bring {reward:.3g} at a cost of {cost:.3g}" if reward or cost else ""
+def first_try(row: TaskRow, fold: Fold) -> str:
+    """Why an option that this kind had not tried: for what it did elsewhere, or because nobody knew it."""
+    totals, option = fold.state.totals, row.option
+    attempts, failed = (int(count[:, option].sum()) for count in (totals.pulls + totals.observed, totals.failed))
+    here = "it had not been tried with this kind"
+    if attempts == 0 or not hasattr(fold.state.learned, "sharing"):  # nobody knows it, or each kind is for itself
+        return here
+    if attempts == failed:
+        return f"{here}; with others it had failed in {counted(failed, 'attempt')} of {attempts:,}, and was due again"
+    return f"{here}; others led to expect a reward of {row.reward_estimate:.3g} at a cost of {row.cost_estimate:.3g}"
 
 
 def by_estimates(row: TaskRow, judged: list[Judgement], chosen: Judgement) -> str:

@@ -127,7 +127,7 @@ def take_outcome(batch: Batch, row: TaskRow, record: Recorded, option: int) -> N
     if told.report is not None and (told.outcome != LOST or outcome == LOST):
         return
     # until now it was perhaps known by observations only
-    told = told._replace(option=option, overhead=record.overhead, cancelled=0)
+    told = told._replace(option=option, overhead=overhead_of(record, batch), cancelled=0)
     number = batch.log_outcome(told, record.reward, record.cost, outcome, record.reason or None)
     values = (None, None) if outcome == LOST else (record.reward, record.cost)
     told = told._replace(reward=values[0], cost=values[1], report=number, outcome=outcome)
@@ -180,8 +180,13 @@ def task_of(record: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
     return TaskRow.running(
         task=task, kind=kind, option=option, options=str(option), pending="0", reward_estimate=0.0, cost_estimate=0.0,
         price=None, seen=batch.replica.fold.position, policy=NO_POLICY, key=record.key, decided=now, lease_end=now,
-        overhead=record.overhead,
+        overhead=overhead_of(record, batch),
     )._replace(cancelled=1)  # fmt: skip
+
+
+def overhead_of(record: Recorded, batch: Batch) -> float:
+    """That of the row, or what every task costs here: an option must not look cheap because its rows are old."""
+    return batch.replica.settings.overhead if record.overhead is None else record.overhead
 
 
 def write_table(path: Path, portions: Iterable[Sequence[Line]]) -> int:

@@ -44,7 +44,8 @@ class HistoryFile:
         self.path, self.name, self.columns, self.first_row = path, path.stem, columns, first_row
         table = as_table(self.name, columns, str(path), first_row)
         self.reward, self.cost, self.count = table.reward, table.cost, len(table.reward)
-        self.overhead = numbers(self.column("overhead", 0.0), f"{path}, column overhead", first_row)
+        told = columns.get("overhead")
+        self.overhead = None if told is None else numbers(told, f"{path}, column overhead", first_row)
         self.attempt = numbers(self.column("attempt", 0), f"{path}, column attempt", first_row)
         self.observed = truths(self.column("observed", False), f"{path}, column observed", first_row)
         self.outcome, self.reason = self.column("outcome", OUTCOMES[RESULT]), self.column("reason", "")
@@ -66,7 +67,7 @@ class HistoryFile:
             option=self.option(index),
             reward=None if math.isnan(reward) else reward,
             cost=float(self.cost[index]),
-            overhead=float(self.overhead[index]),
+            overhead=None if self.overhead is None else float(self.overhead[index]),
             observed=self.observed[index],
             outcome=str(self.outcome[index]),
             reason=str(self.reason[index] or ""),

@@ -21,7 +21,7 @@ class Recorded(NamedTuple):
     option: str
     reward: float | None  # None for a failure that is worth no number
     cost: float
-    overhead: float
+    overhead: float | None  # None for that of the scheduler that it is taken into
     observed: bool
     outcome: str = OUTCOMES[RESULT]
     reason: str = ""
@@ -43,7 +43,7 @@ def recorded(
     option: Any,
     reward: float | None,
     cost: float,
-    overhead: float = 0.0,
+    overhead: float | None = None,
     observed: bool = False,
     outcome: str = OUTCOMES[RESULT],
     reason: str = "",
@@ -58,7 +58,7 @@ def recorded(
         )
     if reward is not None or outcome == OUTCOMES[RESULT]:
         reward = feedback("reward", reward)
-    cost, overhead = feedback("cost", cost), not_negative("overhead", overhead)
+    cost, overhead = feedback("cost", cost), None if overhead is None else not_negative("overhead", overhead)
     why, which = reason_text(reason) or "", attempt_number(attempt)
     return Recorded(key, kind, option, reward, cost, overhead, observed, outcome, why, which, place)
 
@@ -88,7 +88,8 @@ def is_new(record: Recorded, known: Recorded | None) -> bool:
     if known is None or (record.outcome == lost) != (known.outcome == lost):
         return known is None or known.outcome == lost  # what was lost may report later, and rows come in any order
     # the overhead of an observation is that of its task, whatever its row says
-    fields = ("reward", "cost", "outcome", *(() if record.observed else ("overhead",)))
+    untold = record.observed or record.overhead is None or known.overhead is None
+    fields = ("reward", "cost", "outcome", *(() if untold else ("overhead",)))
     for field in fields:
         if getattr(record, field) != getattr(known, field):
             raise contradiction(record, known, field)

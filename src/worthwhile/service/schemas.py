@@ -136,7 +136,7 @@ class Past(Message):
     option: Option
     reward: Number | None
     cost: Number
-    overhead: Number = 0.0
+    overhead: Number | None = None
     observed: bool = False
     outcome: Text = "result"
     reason: str = ""
