@@ -137,6 +137,7 @@ def interrupt(*arguments: str, once: bytes) -> tuple[int, str, str]:
     return process.returncode, shown.decode(), (seen + rest).decode()
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_finished_runs_and_only_those(tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
     many = ("--tasks", "300", "--runs", "20000", "--engine", "python", "--threads", "2", "--progress")
@@ -158,6 +159,7 @@ def test_ctrl_c_keeps_the_finished_runs_and_only_those(tmp_path: Path) -> None:
     assert json.loads(table.schema.metadata[b"worthwhile"])["finished_runs"] == len(runs)
 
 
+@pytest.mark.slow
 def test_ctrl_c_before_the_first_run_is_finished_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     endless = ("--tasks", "1e12", "--runs", "2", "--progress", "--policy", "random-option", "--out", str(path))

@@ -62,6 +62,7 @@ def test_daemons_go_on_between_tasks_and_end_with_the_executor(tmp_path: Path) -
     nobody_is_left(pids)
 
 
+@pytest.mark.slow
 def test_a_task_that_dies_or_hangs_takes_along_every_process_it_has_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,7 @@ def test_an_import_that_is_killed_goes_on_where_it_was(durable: str, tmp_path: P
     assert not find_damage(durable).damage
 
 
+@pytest.mark.slow
 def test_programs_that_start_at_the_same_time_import_once(durable: str, tmp_path: Path) -> None:
     rows = [{"kind": "x", "option": number % 3, "reward": number, "cost": 1} for number in range(2500)]
     path = write(tmp_path / "old.csv", rows)

@@ -153,6 +153,7 @@ def test_history_goes_over_in_portions_and_comes_back_as_a_stream(service: Servi
     assert service.get("/v1/schedulers/loaded").json()["reports"] == 3000
 
 
+@pytest.mark.slow
 def test_an_export_that_breaks_off_goes_on_where_it_was(service: ServiceProcess, tmp_path: Path) -> None:
     """A proxy that hangs up in the middle of its first two answers."""
     with Client(service.url, name="long", policy="ratio-imed") as client:
@@ -314,6 +315,7 @@ def test_an_answer_that_got_lost_counts_once(service: ServiceProcess) -> None:
     assert (found["tasks"], found["reports"]) == (5, 5)
 
 
+@pytest.mark.slow
 def test_tokens_are_made_listed_and_revoked_on_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

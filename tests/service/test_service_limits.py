@@ -204,6 +204,7 @@ def test_an_answer_that_fails_on_its_way_has_no_end() -> None:
     assert [message.get("more_body") for message in sent] == [None, True]
 
 
+@pytest.mark.slow
 def test_a_request_that_does_not_arrive_is_given_up(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def longest(seconds: float) -> None:
         monkeypatch.setattr("worthwhile.service.http_limits.TIMEOUT", seconds)
