@@ -26,12 +26,14 @@ def acknowledged(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
-def work(scheduler: Scheduler, name: str, count: int) -> None:
-    """Decide and report, again and again; some tasks fail first, some reports are sent twice."""
+def work(scheduler: Scheduler, name: str, count: int, features: bool = False) -> None:
+    """Decide and report, again and again; some tasks fail first, some reports are sent twice, some have features."""
     for number in range(count):
         try:
             key = f"{name}.{number}"
-            task = scheduler.decide(f"kind {number % 3}", OPTIONS, key=key)
+            told = {"number": number % 11, "name": f"n{number % 5}", f"late {number // 50 % 9}": True}
+            told = told if features and number % 8 else None
+            task = scheduler.decide(f"kind {number % 3}", OPTIONS, key=key, features=told)
             acknowledged("decided", key, task.id, task.option)
             if number % 4 == 3:
                 task = tried_again(task, 1 + number % 3)
@@ -53,12 +55,13 @@ def tried_again(task: Task, times: int) -> Task:
     return again
 
 
-def use(url: str, name: str, count: int, threads: int, scheduler_name: str = "default") -> None:
+def use(url: str, name: str, count: int, threads: int, scheduler_name: str = "default", features: bool = False) -> None:
     """So many tasks in each of so many threads; the name is the worker's."""
     with Scheduler(url, name=scheduler_name) as scheduler:
         acknowledged("ready")
         workers = [
-            threading.Thread(target=work, args=(scheduler, f"{name}.{number}", count)) for number in range(threads)
+            threading.Thread(target=work, args=(scheduler, f"{name}.{number}", count, features))
+            for number in range(threads)
         ]
         for worker in workers:
             worker.start()
@@ -67,9 +70,9 @@ def use(url: str, name: str, count: int, threads: int, scheduler_name: str = "de
         acknowledged("rebuilt", scheduler.rebuild())
 
 
-def start(url: str, name: str, count: int, threads: int = 1) -> subprocess.Popen[bytes]:
+def start(url: str, name: str, count: int, threads: int = 1, features: bool = False) -> subprocess.Popen[bytes]:
     """A process that uses the scheduler."""
-    arguments = [sys.executable, __file__, url, name, str(count), str(threads)]
+    arguments = [sys.executable, __file__, url, name, str(count), str(threads), *(["features"] if features else [])]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE)
 
 
@@ -123,4 +126,4 @@ def check_everything(url: str, outputs: list[str], name: str = "default") -> tup
 
 
 if __name__ == "__main__":
-    use(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    use(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), features=sys.argv[5:] == ["features"])

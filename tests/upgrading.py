@@ -31,7 +31,7 @@ def open_killed_at(url: str, statement: int) -> None:
 
     def run(self: Any, sql: str) -> None:
         real(self, sql)
-        count[0] += sql.split(maxsplit=1)[0] in ("alter", "create", "drop", "update", "commit")
+        count[0] += sql.split(maxsplit=1)[0] in ("alter", "create", "--", "drop", "update", "commit")  # --: a comment
         if count[0] == statement:
             self.query("select 1")  # PostgreSQL has done it by now
             os.kill(os.getpid(), signal.SIGKILL)

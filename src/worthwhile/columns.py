@@ -10,7 +10,8 @@ from typing import Any
 from worthwhile.errors import BadParameter, BadTable
 
 NEEDED = ("task_type", "option", "reward", "cost")
-OPTIONAL = ("item_id", "overhead", "observed", "option_json", "outcome", "failed", "reason", "attempt")
+OPTIONAL = ("item_id", "overhead", "observed", "option_json", "outcome", "failed", "reason", "attempt", "features")
+FEATURE = "feature."  # what follows is the name of a feature, of which this is the column
 ALSO_CALLED = {"kind": "task_type", "key": "item_id"}  # as everything but recorded tables calls them
 TRUE, FALSE = ("true", "1", "1.0", "yes"), ("false", "0", "0.0", "no", "")
 Columns = dict[str, Any]
@@ -37,7 +38,7 @@ def checked(names: Mapping[str, str]) -> Mapping[str, str]:
     known = (*NEEDED, *OPTIONAL, *ALSO_CALLED)
     owners: dict[str, str] = {}
     for name, column in names.items():
-        if name not in known:
+        if name not in known and not name.startswith(FEATURE):
             raise BadParameter(f"a table has no {name!r}, so it cannot be in column {column!r}; it has {listed(known)}")
         if ALSO_CALLED.get(name) in names:
             raise BadParameter(f"{name} and {ALSO_CALLED[name]} are the same; name the column once")

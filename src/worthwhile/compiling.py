@@ -16,7 +16,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -37,6 +37,8 @@ INNER = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": Tr
 # The outermost function holds every array. To count again who holds them, in each function for each array of a state,
 # takes several times as long as a policy does; without, a function cannot make arrays, lists or texts of its own.
 UNCOUNTED = {"_nrt": False}
+# Nor can it return a view of one. Whoever does is not called: its lines are put in place of the call.
+IN_PLACE = {"inline": "always"}
 lock = threading.RLock()
 compiled: dict[str, MachineCode] = {}
 
@@ -55,22 +57,25 @@ def engine_named(name: str | None) -> str:
     return name or ("compiled" if available() else "python")
 
 
-def machine_code(function: Callable[..., Any], replace: Replacements) -> MachineCode:
-    """The function as machine code, with the globals named in `replace` taken from there."""
+def machine_code(function: Callable[..., Any], replace: Replacements, views: Sequence[str] = ()) -> MachineCode:
+    """The function as machine code, with the globals named in `replace` taken from there.
+
+    `views` names those that it calls and that return a view of an array.
+    """
     if not available():
         raise MissingExtra("the compiled engine (engine='python' needs nothing)", "fast")
-    key = fingerprint(function, replace)
+    key = fingerprint(function, replace, views)
     with lock:
         if key not in compiled:
-            compiled[key] = MachineCode(function, replace, key)
+            compiled[key] = MachineCode(function, replace, key, views)
         return compiled[key]
 
 
 class MachineCode:
     """Machine code that does not count who holds an array; it does where it cannot be made without."""
 
-    def __init__(self, function: Callable[..., Any], replace: Replacements, key: str) -> None:
-        self.function, self.replace, self.key = function, replace, key
+    def __init__(self, function: Callable[..., Any], replace: Replacements, key: str, views: Sequence[str]) -> None:
+        self.function, self.replace, self.key, self.views = function, replace, key, views
         members = family(plain(function), replace, set())
         mixed = any(is_machine_code(value) for member in members for _, value in values_read(*member))
         self.uncounted = None if mixed else self.build(counts=False)  # the user's own would not count elsewhere, either
@@ -106,7 +111,7 @@ class MachineCode:
             before, settings["CACHE_DIR"] = settings["CACHE_DIR"], str(folder or "")
             try:
                 inner, outer = INNER if counts else INNER | UNCOUNTED, OUTER | {"cache": folder is not None}
-                return build(numba.njit, self.function, self.replace, {}, inner, outer)
+                return build(numba.njit, self.function, self.replace, {}, inner, outer, () if counts else self.views)
             finally:
                 settings["CACHE_DIR"] = before
 
@@ -117,7 +122,8 @@ def build(
     replace: Replacements,
     built: dict[Any, Any],
     inner: Mapping[str, bool],
-    outer: Mapping[str, bool],
+    outer: Mapping[str, Any],
+    views: Sequence[str] = (),
 ) -> Callable[..., Any]:
     """Compile a copy of the function whose callees are compiled copies, each once; only the outermost is cached."""
     original = plain(function)
@@ -126,7 +132,7 @@ def build(
         # A copy with globals of its own: there numba finds compiled callees, and interpreted code never meets them.
         names = {**original.__globals__, **replace}
         for name, callee, inherited in callees(original, replace):
-            names[name] = build(njit, callee, inherited, built, inner, inner)
+            names[name] = build(njit, callee, inherited, built, inner, IN_PLACE if name in views else inner)
         copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
         copy.__qualname__ = original.__qualname__
         # error_model: a division by 0 gives inf, without a branch at every division to raise what Python would.
@@ -190,13 +196,14 @@ def plain(function: Callable[..., Any]) -> FunctionType:
     return function
 
 
-def fingerprint(function: Callable[..., Any], replace: Replacements) -> str:
+def fingerprint(function: Callable[..., Any], replace: Replacements, views: Sequence[str] = ()) -> str:
     """A hash of everything that the machine code of a function depends on."""
     import numba
     import numpy as np
 
     digest = hashlib.sha256(f"{sys.version} numba {numba.__version__} numpy {np.__version__}".encode())
     digest.update(f"{OUTER} {INNER} {UNCOUNTED}".encode())
+    digest.update(f"{IN_PLACE} {views}".encode() if views else b"")
     for text in parts(plain(function), replace, set()):
         digest.update(text.encode())
     return digest.hexdigest()[:20]

@@ -1,6 +1,8 @@
 """What a policy remembers: a NamedTuple of arrays, each shaped (1,), (kinds,), (options,) or (kinds, options).
 
-That rule is all that growth, storage and compilation need to know about a policy. NamedTuples may nest.
+One that looks at features may also have tables, like reports it has kept or nodes of trees: their sides are of a fixed
+length, or as long as there is room for kinds, options or features. Without room for features they are empty. That rule
+is all that growth, storage and compilation need to know about a policy. NamedTuples may nest.
 """
 
 from __future__ import annotations
@@ -27,9 +29,14 @@ class Size(NamedTuple):
 
 
 class HasInit(Protocol):
-    """Anything that can make an empty state of a given size."""
+    """Anything that can make an empty state of a given size; whoever looks at features has a third parameter."""
 
     def init(self, kinds: int, options: int) -> Any: ...
+
+
+def empty(policy: Any, kinds: int, options: int, features: int = 0) -> Any:
+    """The state before the first task; `features` must be 0 for a policy that does not look at any."""
+    return policy.init(kinds, options, features) if features else policy.init(kinds, options)
 
 
 def arrays(state: tuple[Any, ...], path: str = "") -> Iterator[tuple[str, npt.NDArray[Any]]]:
@@ -41,9 +48,9 @@ def arrays(state: tuple[Any, ...], path: str = "") -> Iterator[tuple[str, npt.ND
             yield path + name, value
 
 
-def grow(policy: HasInit, state: State, kinds: int, options: int) -> State:
+def grow(policy: HasInit, state: State, kinds: int, options: int, features: int = 0) -> State:
     """A larger state with everything learned so far in its corner; it decides as the old one did."""
-    larger: State = policy.init(kinds, options)
+    larger: State = empty(policy, kinds, options, features)
     for (_, new), (_, old) in zip(arrays(larger), arrays(state), strict=True):
         new[tuple(slice(0, length) for length in old.shape)] = old
     return larger
@@ -88,7 +95,7 @@ def packed(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
     """Its most frequent value with the few cells that differ, or all cells: most of a large state was never touched."""
     bits = array.view(f"u{array.itemsize}")
     values, counts = np.unique(bits[:: max(1, len(bits) // SAMPLE)], return_counts=True)
-    usual = values[counts.argmax()]
+    usual = values[counts.argmax()] if len(bits) else 0  # no cell, where there are no features
     different = np.flatnonzero(bits != usual).astype(np.uint32)
     few = 2 * len(different) < len(bits)
     yield np.array([few, usual, len(different)], np.uint64)
@@ -152,9 +159,9 @@ def to_bytes(state: tuple[Any, ...]) -> bytes:
     return b"".join(parts(state))
 
 
-def from_bytes(policy: HasInit, stored: bytes, size: Size) -> Any:
-    """The state that `to_bytes` stored."""
-    state = policy.init(*size)
+def from_bytes(policy: HasInit, stored: bytes, size: tuple[int, ...]) -> Any:
+    """The state that `to_bytes` stored, of so many kinds, options and, if it has room for any, features."""
+    state = empty(policy, *size)
     fill(state, [stored])
     return state
 

@@ -38,6 +38,8 @@ class Table(NamedTuple):
     reward: Floats  # NaN where a task has failed
     cost: Floats
     crossed: bool
+    items: tuple[str, ...] = ()  # the names that `item` numbers
+    features: npt.NDArray[Any] | None = None  # of every row's task: what a column `features` holds, a JSON object
 
 
 def read_table(path: str | Path, names: Mapping[str, str] | None = None) -> Table:
@@ -71,9 +73,10 @@ def without(table: Table, rows: npt.NDArray[np.bool_]) -> Table:
     """The table without these rows."""
     if not rows.any():
         return table
-    kind, option, item = table.kind[~rows], table.option[~rows], table.item[~rows]
-    values = table.reward[~rows], table.cost[~rows]
-    return Table(table.name, table.kinds, table.options, kind, option, item, *values, is_crossed(kind, option, item))
+    kept = {name: getattr(table, name)[~rows] for name in ("kind", "option", "item", "reward", "cost")}
+    crossed = is_crossed(kept["kind"], kept["option"], kept["item"])
+    features = None if table.features is None else table.features[~rows]
+    return table._replace(**kept, crossed=crossed, features=features)
 
 
 def scorable(table: Table) -> tuple[Table, list[str]]:
@@ -178,8 +181,10 @@ def as_table(name: str, columns: Mapping[str, Any], where: str = "the table", fi
         raise BadTable(f"{where}, row {row + first_row}: cost = {cost[row]:g}; every cost must be above 0")
     kinds, kind = labels(columns["task_type"])
     options, option = labels(columns["option"])
-    _, item = labels(columns.get("item_id", range(len(kind))))  # without one, every row is a task of its own
-    return Table(name, kinds, options, kind, option, item, reward, cost, is_crossed(kind, option, item))
+    items, item = labels(columns.get("item_id", range(len(kind))))  # without one, every row is a task of its own
+    crossed, features = is_crossed(kind, option, item), columns.get("features")
+    features = None if features is None else np.array([*features, None], object)[:-1]  # never an array of arrays
+    return Table(name, kinds, options, kind, option, item, reward, cost, crossed, items, features)
 
 
 def numbers(column: Any, where: str, first_row: int, optional: Any = False) -> Floats:

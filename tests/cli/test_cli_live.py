@@ -276,3 +276,89 @@ def test_names_cannot_play_with_the_terminal(tmp_path: Path, capsys: pytest.Capt
         shown = capsys.readouterr().out
         assert "\x1b" not in shown
         assert r"we\nath\x1b[31mer" in shown
+
+
+def test_features_are_told_and_shown(capsys: pytest.CaptureFixture[str], durable: str) -> None:
+    given = {
+        "clauses=12000": 12000, "density=4.5": 4.5, "gpu=true": True, "cold=false": False, "family=crypto": "crypto",
+        'release="12"': "12", "formula=a=b": "a=b", "empty=": "", "list=[1]": "[1]", "nan=NaN": "NaN", "age=null": None,
+        "a name=x y": "x y", "hidden=\x1b[2J": "\x1b[2J",
+    }  # fmt: skip
+    words = [word for text in given for word in ("--feature", text)]
+    assert main(["decide", durable, "sat", "kissat", *words, "--key", "one"]) == 0
+    assert main(["decide", durable, "sat", "kissat"]) == 0
+    assert main(["decide", durable, "sat", "kissat", "--feature", "clauses=1", "--key", "one"]) == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["1", "2", "1"]
+    known = {text.partition("=")[0]: value for text, value in given.items() if value is not None}
+    second, first = document(capsys, "tasks", durable)["tasks"]
+    assert (first["features"], second["features"]) == (known, None)
+    assert [type(value) for value in first["features"].values()] == [type(value) for value in known.values()]
+    assert document(capsys, "explain", durable, "1")["features"] == known
+    assert main(["tasks", durable]) == 0
+    table = capsys.readouterr().out
+    assert table.splitlines()[0].endswith("features")
+    assert table.splitlines()[-1].endswith("clauses=12000, density=4.5, gpu=true, cold=false, family=cr…")
+    assert main(["explain", durable, "1"]) == 0
+    text = capsys.readouterr().out
+    assert "\nfeatures: clauses=12000, density=4.5, gpu=true, cold=false, family=crypto, release=12, " in text
+    assert "\x1b" not in text
+    assert main(["explain", durable, "2"]) == 0
+    assert "features" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        (["clauses"], "argument --feature: 'clauses' has no =; write NAME=VALUE, for instance clauses=12000"),
+        (["=5"], "argument --feature: '=5' has no name; write NAME=VALUE"),
+        (["a=1", "b=2", "a=x"], "--feature a is there twice, as 1 and x; name it once"),
+        (["a=" + "x" * 201], "feature 'a'"),
+        (["a" * 201 + "=1"], "at most 200"),
+        (["a=1e101"], "feature 'a' = 1e+101"),
+        ([f"{place}=1" for place in range(257)], "257 features; a task can have at most 256"),
+    ],
+)
+def test_bad_features_are_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], sqlite: str, features: list[str], words: str
+) -> None:
+    options = [word for text in features for word in ("--feature", text)]
+    assert words in complaint(capsys, "decide", sqlite, "sat", "kissat", *options)
+
+
+def test_features_and_reasons_are_forgotten_from_a_shell(capsys: pytest.CaptureFixture[str], durable: str) -> None:
+    for name in ("Ada", "Bob", "Eve"):
+        main(["decide", durable, "visit", "1", "--feature", f"name={name}"])
+    for id, name in (("1", "Ada"), ("2", "Bob")):
+        main(["report", durable, id, "--failed", "--cost", "2", "--reason", f"no {name} here"])
+    capsys.readouterr()
+    assert "no task" in complaint(capsys, "forget", durable, "1", "77")
+    assert main(["forget", durable, "1", "3"]) == 0
+    assert capsys.readouterr().out == "forgot the features and reasons of 2 tasks\n"
+    assert document(capsys, "forget", durable, "1") == {"tasks": ["1"]}
+    lines = document(capsys, "tasks", durable)["tasks"]
+    assert [(line["features"], line["reason"]) for line in lines] == [
+        (None, None), ({"name": "Bob"}, "no Bob here"), (None, None),
+    ]  # fmt: skip
+    assert [line["total_cost"] for line in lines] == [None, 2.0, 2.0]
+    assert document(capsys, "rebuild", durable, "--check")["same"]
+
+
+def test_settings_are_changed_from_a_shell(capsys: pytest.CaptureFixture[str], durable: str) -> None:
+    main(["decide", durable, "visit", "1"])
+    capsys.readouterr()
+    assert main(["change", durable, "--no-store-reasons", "--overhead", "0.5"]) == 0
+    assert capsys.readouterr().out == "default: overhead = 0.5, store_reasons = false from now on\n"
+    main(["report", durable, "1", "--failed", "--cost", "2", "--reason", "Ada is not here"])
+    capsys.readouterr()
+    assert document(capsys, "tasks", durable)["tasks"][0]["reason"] is None
+    changed = document(capsys, "change", durable, "--policy", "plug-ts", "--store-reasons", "--failed-reward", "-1")
+    assert changed == {"policy": "plug-ts", "failed_reward": -1.0, "store_reasons": True}
+    assert document(capsys, "change", durable, "--failed-reward", "none") == {"failed_reward": "none"}
+    assert (document(capsys, "status", durable)["policy"], document(capsys, "status", durable)["overhead"]) == (
+        "plug-ts", 0.5,
+    )  # fmt: skip
+    assert "nothing to change; give at least one of --policy, " in complaint(capsys, "change", durable)
+    assert "plug-tz" in complaint(capsys, "change", durable, "--policy", "plug-tz")
+    words = "--failed-reward: 'x' is neither a number nor the word none"
+    assert words in complaint(capsys, "change", durable, "--failed-reward", "x")
+    assert "no scheduler" in complaint(capsys, "change", durable, "--name", "nobody", "--overhead", "1")

@@ -76,6 +76,17 @@ def test_the_lines_of_a_file_are_done_once_and_the_file_may_grow(
         assert {line.key for line in scheduler.latest(9)} == {*(f"tasks.jsonl:{line}" for line in range(1, 5)), "own"}
 
 
+def test_features_in_the_lines_of_a_file_are_stored_with_their_tasks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = {"clauses": 12000, "family": "crypto", "gpu": True}
+    (folder / "tasks.jsonl").write_text(lines(1, features=known) + lines(1) + lines(1, features={"clauses": None}))
+    assert document(capsys, "--tasks", "tasks.jsonl")["reported"] == 3
+    assert document(capsys, "--tasks", "tasks.jsonl")["skipped"] == 3
+    with Scheduler("tasks.db") as scheduler:
+        assert [line.features for line in scheduler.latest(9)] == [None, None, known]
+
+
 def test_what_cannot_be_run_is_refused_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "bad.jsonl").write_text(lines(1) + '{"kind": "x"}\n')
     for words, message in (
@@ -174,6 +185,21 @@ def test_what_fails_is_tried_again_when_asked_for(folder: Path, capsys: pytest.C
         ("jobs_of_a_test:sleep", '{"knd": "a"}\n', "line 1: a task has no 'knd'; did you mean 'kind'?"),
         ("jobs_of_a_test:sleep", '["a", [1]]\n', 'line 1: ["a", [1]] is no object; a task is'),
         ("jobs_of_a_test:sleep", "kind\n", "line 1: Expecting value"),
+        (
+            "jobs_of_a_test:sleep",
+            '{"kind": "a", "options": [1], "features": ["size"]}\n',
+            "some.jsonl, line 1: features = ['size']; give a mapping of names to values",
+        ),
+        (
+            "jobs_of_a_test:sleep",
+            '{"kind": "a", "options": [1], "features": {"size": [3]}}\n',
+            "some.jsonl, line 1: feature 'size' = [3]; it must be a number, true, false or text",
+        ),
+        (
+            "jobs_of_a_test:sleep",
+            '{"kind": "a", "options": [1], "features": {"size": NaN}}\n',
+            "some.jsonl, line 1: feature 'size' = nan; if it is not known, leave it out",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_refused(

@@ -60,6 +60,14 @@ def test_a_task_is_its_holders_until_the_lease_ends(address: str) -> None:
         assert scheduler.rebuild()
 
 
+def test_who_takes_a_task_over_has_its_features(address: str) -> None:
+    with Scheduler(address) as scheduler:
+        claim(scheduler, "ours", lease=0.0, features={"size": 1})
+        assert claim(scheduler, "theirs", features={"size": 2}).holder == "theirs"
+        assert claim(scheduler, "others", instead_of="theirs").holder == "others"
+        assert scheduler.tasks(["1"])[0].features == {"size": 1}
+
+
 def test_what_was_given_back_or_has_ended_is_nobodys(address: str) -> None:
     with Scheduler(address) as scheduler:
         claim(scheduler, "ours")

@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import work_tasks
@@ -293,9 +294,43 @@ def test_a_stream_that_breaks_still_reports_what_is_under_way() -> None:
         with pytest.raises(BadTask, match="no options"):
             work(scheduler, [("x", [1]), ("x", [])], lambda *_: 1.0, executor=executor)
         assert scheduler.summary().reports == 2
+        with pytest.raises(BadTask, match="options = 5; give a list"):
+            work(scheduler, [("x", [1]), ("x", 5), ("x", [1])], lambda *_: 1.0, executor=executor)
+        assert scheduler.summary().reports == 4  # those that were taken with it, too
         for bad in (("x",), "xy", 5, {"kind": "x", "options": [1]}):
-            with pytest.raises(BadTask, match=r"is no task; give Arrival\(kind, options, payload, key\)"):
+            with pytest.raises(BadTask, match=r"is no task; give Arrival\(kind, options, payload, key"):
                 work(scheduler, [bad], lambda *_: 1.0, executor=executor)  # type: ignore[list-item]
+
+
+def test_features_reach_the_decision_and_stay_with_every_attempt(address: str) -> None:
+    def run(kind: str, option: Any, payload: Any) -> float:
+        if payload == "fails" and option == OPTIONS[0]:
+            raise KeyError(option)
+        return 1.0
+
+    known = {"clauses": 12000, "family": "crypto", "gpu": True, "age": None}
+    tasks = [
+        ("x", OPTIONS, "fails", "one", known),
+        Arrival("x", OPTIONS, features={"size": np.int64(2)}),
+        ("x", OPTIONS),
+    ]
+    with ThreadPoolExecutor(1) as executor, Scheduler(address, policy="fixed-option") as scheduler:
+        scheduler.announce(options=OPTIONS)
+        done = work(scheduler, tasks, run, executor=executor, attempts=2)
+        assert (done.reported, done.tried_again) == (3, 1)
+        first, second, third = (scheduler.explain(id) for id in "123")
+        assert (first.features, len(first.attempts)) == ({"clauses": 12000, "family": "crypto", "gpu": True}, 1)
+        assert (second.features, third.features) == ({"size": 2}, None)
+        assert scheduler.rebuild()
+
+
+def test_bad_features_end_the_stream_and_what_runs_is_reported() -> None:
+    for features in ({"a": [1]}, "a=1", {1: 2}, {"a": "x" * 5000}, {"a": float("nan")}):
+        bad = Arrival("x", OPTIONS, features=features)  # type: ignore[arg-type]
+        with ThreadPoolExecutor(4) as executor, Scheduler() as scheduler:
+            with pytest.raises(BadTask, match="feature"):
+                work(scheduler, [Arrival("x", OPTIONS), bad], lambda *_: 1.0, executor=executor)
+            assert scheduler.summary().reports == 1
 
 
 def test_someone_elses_report_counts_and_ours_is_dropped() -> None:

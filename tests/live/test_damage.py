@@ -14,7 +14,7 @@ import apsw
 import psycopg
 import pytest
 
-from old_stores import install
+from old_stores import VERSIONS, install
 from tampering import execute
 from worthwhile import Scheduler
 from worthwhile.cli.main import main
@@ -33,7 +33,8 @@ def fill(url: str) -> None:
     """A store with a row of every sort."""
     with Scheduler(url, seed=3, overhead=0.5) as scheduler:
         for number in range(6):
-            task = scheduler.decide(f"kind {number % 2}", OPTIONS, key=f"key {number}")
+            features = {"size": number, "name": "ü"} if number % 3 else None
+            task = scheduler.decide(f"kind {number % 2}", OPTIONS, key=f"key {number}", features=features)
             task.report(number / 7, 1.0 + number / 3)
         other = scheduler.decide("ü", OPTIONS)
         scheduler.observe(other.id, next(option for option in OPTIONS if option != other.option), 0.25, 2.0)
@@ -118,7 +119,7 @@ def test_check_lists_every_damage_by_table_and_row(durable: str, capsys: pytest.
         Scheduler(durable)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_store_of_an_earlier_version_has_no_damage(durable: str, version: int) -> None:
     install(durable, version)
     assert find_damage(durable).damage == []

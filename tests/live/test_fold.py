@@ -46,7 +46,7 @@ def counted(fold: Fold) -> list[float]:
 def test_a_fold_starts_empty_with_room_to_grow() -> None:
     fold = Fold(POLICY, NUMBER, SEED_KEY, "python")
     assert (fold.position, fold.bad, fold.set_aside, fold.kinds, fold.options) == (0, 0, [], 0, 0)
-    assert fold.size == ROOM == (8, 8)
+    assert fold.size == ROOM == (8, 8, 0)
     assert fold.state.totals.pulls.shape == fold.state.learned.arms.pulls.shape == (8, 8)
     assert fold.price == 0.25
     assert Fold(RewardUcb(100), NUMBER, SEED_KEY, "python").price is None
@@ -172,17 +172,17 @@ def test_so_many_bad_entries_are_named_and_all_are_counted() -> None:
 def test_room_doubles_until_all_find_a_place_and_nothing_is_forgotten() -> None:
     fold = new_fold_after_one()
     rooms = {needed: fold.room_for(needed, 1) for needed in (0, 8, 9, 16, 17, 100)}
-    assert rooms == {0: (8, 8), 8: (8, 8), 9: (16, 8), 16: (16, 8), 17: (32, 8), 100: (128, 8)}
-    assert fold.room_for(1, 9) == (8, 16)
+    assert rooms == {0: (8, 8, 0), 8: (8, 8, 0), 9: (16, 8, 0), 16: (16, 8, 0), 17: (32, 8, 0), 100: (128, 8, 0)}
+    assert fold.room_for(1, 9) == (8, 16, 0)
     before = fold.state
     fold.fit(8, 8)
     assert fold.state is before
     assert (fold.kinds, fold.options) == (8, 8)
     fold.fit(9, 4)
-    assert fold.size == (16, 8)
+    assert fold.size[:2] == (16, 8)
     assert (fold.kinds, fold.options) == (9, 4)
     fold.fit(9, 33)
-    assert fold.size == fold.room_for(9, 33) == fold.room_for(1, 1) == (16, 64)  # it never shrinks
+    assert fold.size == fold.room_for(9, 33) == fold.room_for(1, 1) == (16, 64, 0)  # it never shrinks
     assert fold.state.totals.pulls.shape == fold.state.learned.arms.pulls.shape == (16, 64)
     fold.take([entry(2)])
     assert counted(fold) == [2.0, 4.0, 4.0, 0.0]
@@ -199,7 +199,7 @@ def test_a_snapshot_holds_everything_and_a_fold_goes_on_from_it() -> None:
     assert json.loads(stored.set_aside) == [2, [[2, why], [3, "entries 3 to 3 are missing from the log"]]]
     again = new_fold(RatioImed())
     again.restore(stored)
-    assert (again.position, again.bad, again.size) == (5, 2, (16, 8))
+    assert (again.position, again.bad, again.size) == (5, 2, (16, 8, 0))
     assert again.set_aside == fold.set_aside
     assert isinstance(again.set_aside[0], SetAside)
     assert again.price == fold.price
@@ -225,13 +225,13 @@ def test_a_damaged_snapshot_changes_nothing() -> None:
         (sound._replace(set_aside="[1]"), "its checksum does not fit"),
         (sound._replace(number=2), "its checksum does not fit"),
         (sound._replace(kinds=3), "its checksum does not fit"),
-        (sound._replace(kinds=0), "it has 0 kinds and 8 options"),
-        (sound._replace(kinds=1 << 60), "kinds and 8 options"),
+        (sound._replace(kinds=0), "it has 0 kinds, 8 options and 0 features"),
+        (sound._replace(kinds=1 << 60), "kinds, 8 options and 0 features"),
     ):
         with pytest.raises(ValueError, match=complaint):
             fold.restore(damaged)
         assert fold.same_as(other)
-        assert (fold.position, fold.bad, fold.size) == (1, 0, (8, 8))
+        assert (fold.position, fold.bad, fold.size) == (1, 0, (8, 8, 0))
 
 
 def test_a_copy_is_left_alone_by_what_comes() -> None:

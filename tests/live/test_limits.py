@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -24,6 +25,9 @@ def test_the_table_of_limits_is_the_one_that_is_tested_here() -> None:
         "1 000",
         "16 777 216",
         "200 bytes of UTF-8",
+        "256",
+        "4 096 bytes",
+        "from −1e100 to 1e100, finite",
         "from −1e100 to 1e100",
         "from 1e-100 to 1e100",
         "2⁴⁸ − 1",
@@ -48,6 +52,30 @@ def test_a_thousand_options_long_names_and_the_largest_numbers_are_kept(durable:
     with Scheduler(durable) as scheduler:
         assert scheduler.summary().reports == 2
         assert scheduler.decide(kind, options, key="k" * 200).id == "1"
+        assert scheduler.rebuild()
+    assert find_damage(durable).damage == []
+
+
+def test_as_many_features_as_long_and_as_large_as_they_can_be_are_kept(durable: str) -> None:
+    many = {f"x{number}": number for number in range(254)}
+    large = {"é" * 100: 1e100, "x1": -(10**100), "x2": "é" * 100}
+    long = {"x1": "a" * 200, "x2": 0, **{f"x{number}": "b" * 180 for number in range(100, 120)}, "x3": ""}
+    long["x3"] = "c" * (4096 - len(json.dumps(long)))
+    with Scheduler(durable) as scheduler:
+        for features in (many, large, long):
+            scheduler.decide("x", [1, 2], features=features).report(1.0, 1.0)
+        scheduler.decide("x", [1, 2], features={"x256th": True})
+        for wrong in (
+            {"x257th": 1},
+            long | {"x3": f"{long['x3']}c"},
+            {"é" * 101: 1},
+            {"x1": "é" * 101},
+            {"x1": 1.1e100},
+        ):
+            with pytest.raises(BadTask):
+                scheduler.decide("x", [1, 2], features=wrong)
+    with Scheduler(durable) as scheduler:
+        assert [line.features for line in scheduler.latest()] == [{"x256th": True}, long, large, many]
         assert scheduler.rebuild()
     assert find_damage(durable).damage == []
 

@@ -299,7 +299,7 @@ def test_another_policy_learns_from_the_whole_history_by_its_own_judgement(addre
         scheduler.change(policy="running-ratio-dol,horizon=1000,reward_max=2,cost_min=1")
         assert scheduler.summary().policy.startswith("running-ratio-dol")
         policy = find("running-ratio-dol").type(horizon=1000, reward_max=2.0, cost_min=1.0)
-        state = policy.init(*fold_of(scheduler).size)
+        state = policy.init(*fold_of(scheduler).size[:2])
         kinds, options = {f"kind {n}": n for n in range(3)}, {option: n for n, option in enumerate(OPTIONS)}
         for number, task in enumerate(tasks):
             kind, option = kinds[task.kind], options[task.option]
@@ -447,7 +447,7 @@ def test_forked_processes_go_on_by_themselves(durable: str) -> None:
 
 PUBLIC = {
     "decide", "task", "report", "fail", "again", "observe", "cancel", "announce", "retire", "restore", "change",
-    "summary", "explain", "tasks", "latest", "rebuild", "export", "load", "close", "name", "lease",
+    "summary", "explain", "tasks", "latest", "rebuild", "export", "load", "close", "forget", "name", "lease",
 }  # fmt: skip
 
 

@@ -330,7 +330,7 @@ def test_missing_rows_are_named_too(durable: str) -> None:
 def test_a_newer_schema_is_refused(durable: str) -> None:
     Scheduler(durable).close()
     execute(durable, "update worthwhile set version = 99")
-    with pytest.raises(StoreError, match=r"schema version 99, .* up to 4; .*pip install --upgrade worthwhile"):
+    with pytest.raises(StoreError, match=r"schema version 99, .* up to 5; .*pip install --upgrade worthwhile"):
         Scheduler(durable)
 
 
@@ -424,7 +424,14 @@ def test_settings_are_plain_text(sqlite: str) -> None:
     with Scheduler(sqlite, overhead=1.5) as scheduler:
         scheduler.retire("long", kind="x")
     text = open_store(sqlite).transact(lambda tx: tx.settings(1))
-    assert json.loads(text) == {"policy": 1, "overhead": 1.5, "retired": [["x", '"long"']], "failed_reward": None}
+    assert json.loads(text) == {
+        "policy": 1,
+        "overhead": 1.5,
+        "retired": [["x", '"long"']],
+        "failed_reward": None,
+        "store_reasons": True,
+        "forgotten": 0,
+    }
 
 
 def test_history_never_touches_what_was_decided_here(address: str, tmp_path: Path) -> None:

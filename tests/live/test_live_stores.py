@@ -15,7 +15,7 @@ from worthwhile.errors import BrokenRule
 from worthwhile.live.requests import Deciding
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import LogRow, Snapshot, TaskRow, Transaction
-from worthwhile.live.stores.checksums import checksum, task_checksum
+from worthwhile.live.stores.checksums import checksum, log_checksum, task_checksum
 from worthwhile.live.stores.memory import MemoryStore
 from worthwhile.live.stores.schema import MIGRATIONS, VERSION, prepare, statements
 from worthwhile.testing import check_store
@@ -28,6 +28,11 @@ def test_every_store_keeps_the_rules(address: str) -> None:
 class Forgetful(MemoryStore):
     def save(self, id: int, snapshot: Snapshot) -> None:
         super().save(id, snapshot._replace(parts=[*snapshot.parts][:-1]))
+
+
+class Remembering(MemoryStore):
+    def forget(self, id: int, entries: Sequence[LogRow]) -> None:
+        super().forget(id, [])
 
 
 class Rounding(MemoryStore):
@@ -73,6 +78,7 @@ class Open(MemoryStore):
     ("store", "rule"),
     [
         (Forgetful, "what was committed is read back"),
+        (Remembering, "what was committed is read back"),
         (Rounding, "what was committed is read back"),
         (Backwards, "read back, to the bit"),
         (Untidy, "a transaction that fails leaves nothing behind"),
@@ -145,7 +151,10 @@ def test_migrated_tables_have_the_same_columns_as_new_ones(durable: str, version
 
 def test_checksums_are_the_same_in_every_python() -> None:
     row = TaskRow(1, 0, 2, "0,2", "0,1", 0.1, 1 / 3, None, 0, 1, "ü", 1.5, 2e9, 0.25)
-    assert checksum(1, row.log_row(2**40, -0.5, 1e300)[:-1]) == 138969447
+    entry = row.log_row(2**40, -0.5, 1e300)[:-1]
+    assert checksum(1, entry[:-1]) == 138969447
+    assert log_checksum(1, entry) == checksum(1, *entry[:-1])  # as version 4, which knew no features
+    assert log_checksum(1, (*entry[:-1], '{"x": 1}')) == checksum(1, *entry[:-1], '{"x": 1}')
     assert task_checksum(1, row) == 458087363
     assert task_checksum(1, row._replace(price=-0.0)) == task_checksum(1, row._replace(price=0.0))
     changed = [

@@ -61,7 +61,8 @@ DAMAGE = {
     "update snapshots set parts = parts - 1": "the bytes end in the middle of",
     "update snapshots set set_aside = '[7, []]'": "its checksum does not fit",
     "update snapshots set number = number - 1": "its checksum does not fit",
-    "update snapshots set options = 1000000": "it has more kinds and options than there are",
+    "update snapshots set features = 8": "it has more kinds, options and features than there are",
+    "update snapshots set options = 1000000": "it has more kinds, options and features than there are",
 }
 
 

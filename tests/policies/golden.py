@@ -17,12 +17,15 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from worthwhile.live.engines import Engine, engine_of, offer_of
-from worthwhile.live.totals import Folded, new_totals
+from worthwhile.live.totals import Folded, new_totals, no_features
 from worthwhile.policies.base import known
+from worthwhile.policies.features import MISSING, feature_number, room_for
 from worthwhile.policies.registry import DEFAULT, LIST, make
 from worthwhile.problem import Problem
-from worthwhile.state import price_in
+from worthwhile.state import Floats, empty, price_in
 
 FOLDER = Path(__file__).parents[1] / "golden"
 TASKS, SEED, SEED_KEY = 450, 20240506, 77
@@ -45,13 +48,16 @@ class World(NamedTuple):
     reward_width: float
     cost_width: float  # in mean costs: above 2, costs can be negative
     alone: bool = False  # whether all tasks are of one kind
+    features: int = 0  # of a task; some are missing
 
 
 WORLDS = {
     "positive costs": World(0.6, 1.5),
     "some negative costs": World(0.6, 2.6),
     "one kind": World(0.6, 1.5, alone=True),
+    "features": World(0.6, 1.5, features=3),
 }
+FEATURE_WIDTH = 0.8  # how far rewards depend on the first feature
 VARIANTS = (
     "dol-rm,explore_first=true,noise=0.2",
     "plug-in-dol,noise=0.1",
@@ -71,7 +77,8 @@ def wanted() -> dict[str, dict[str, list[str]]]:
 def run(text: str, world: World, engine: str = "python") -> dict[str, Any]:
     """One policy's choices, totals, price and estimates."""
     policy = make(text, known(PROBLEM, TASKS))
-    state = Folded(new_totals(*PROBLEM.reward.shape), policy.init(*PROBLEM.reward.shape))
+    shape = PROBLEM.reward.shape
+    state = Folded(new_totals(*shape), empty(policy, *shape, room_for(world.features)), no_features(*shape))
     methods = engine_of(engine, policy, SEED_KEY)
     methods.bind(state)
     record = play(methods, world)
@@ -90,26 +97,35 @@ def play(methods: Engine, world: World) -> dict[str, Any]:
     choices, totals = "", [0.0, 0.0, 0.0, 0.0]
     for task in range(1, TASKS + 1):
         kind, options = arrival(ALONE if world.alone else luck.random())
-        option, *estimates = methods.choose(offer_of(kind, options), running[kind], task)
-        feedback = draw(world, kind, int(option), luck)
+        features = draw_features(luck) if world.features else None
+        option, *estimates = methods.choose(offer_of(kind, options), running[kind], task, features)
+        feedback = draw(world, kind, int(option), luck, features)
         totals = [total + float(value) for total, value in zip(totals, (*feedback, *estimates), strict=True)]
         choices += str(int(option))
         running[kind][int(option)] = running[kind].get(int(option), 0) + 1
-        under_way.append((task + int(luck.random() * LONGEST_DELAY), task, kind, int(option), estimates, feedback))
+        under_way.append(
+            (task + int(luck.random() * LONGEST_DELAY), task, kind, int(option), estimates, feedback, features)
+        )
         for due in [entry for entry in under_way if entry[0] <= task]:
             under_way.remove(due)
             land(methods, running, *due[1:])
         if task % OBSERVED_EVERY == 0:
             side = options[int(luck.random() * len(options))]
-            methods.observe(kind, side, *draw(world, kind, side, luck), task)
+            observed = draw(world, kind, side, luck, features)
+            if features is not None:
+                methods.learn_features(kind, side, features, *observed, task)
+            methods.observe(kind, side, *observed, task)
     return {"choices": choices, "reward": totals[0], "cost": totals[1], "estimates": totals[2:]}
 
 
 def land(
-    methods: Engine, running: list[dict[int, int]], task: int, kind: int, option: int, estimates: Any, feedback: Any
-) -> None:
+    methods: Engine, running: list[dict[int, int]], task: int, kind: int, option: int, estimates: Any, feedback: Any,
+    features: Floats | None,
+) -> None:  # fmt: skip
     """A task reports."""
     running[kind][option] -= 1
+    if features is not None:
+        methods.learn_features(kind, option, features, *feedback, task)
     methods.learn(kind, option, *estimates, *feedback, task)
 
 
@@ -123,9 +139,21 @@ def arrival(level: float) -> tuple[int, list[int]]:
     return kind, PROBLEM.offered[kind].nonzero()[0].tolist()
 
 
-def draw(world: World, kind: int, option: int, luck: random.Random) -> tuple[float, float]:
-    """Reward and cost, evenly around their means."""
+def draw_features(luck: random.Random) -> Floats:
+    """A number that says which options are better, a category that says nothing, and a number that is often missing."""
+    features = np.full(room_for(3), MISSING)
+    features[0], features[1] = luck.random(), feature_number("abc"[int(luck.random() * 3)])
+    features[2] = MISSING if luck.random() < 0.5 else luck.random()
+    return features
+
+
+def draw(
+    world: World, kind: int, option: int, luck: random.Random, features: Floats | None = None
+) -> tuple[float, float]:
+    """Reward and cost, evenly around their means; those of every other option go up with the first feature."""
     reward, cost = float(PROBLEM.reward[kind, option]), float(PROBLEM.cost[kind, option])
+    if features is not None:
+        reward += FEATURE_WIDTH * (float(features[0]) - 0.5) * (1 - 2 * (option % 2))
     return reward + world.reward_width * (luck.random() - 0.5), cost + cost * world.cost_width * (luck.random() - 0.5)
 
 

@@ -15,7 +15,11 @@ import pytest
 from golden import TASKS, WORLDS, read, run, wanted
 
 CASES = [(file, world, text) for file, worlds in wanted().items() for world in worlds for text in worlds[world]]
-COMPILED = [("default", "positive costs", "ratio-imed"), ("rivals", "positive costs", "dol-rm")]
+COMPILED = [
+    ("default", "positive costs", "ratio-imed"),
+    pytest.param("default", "features", "ratio-imed", marks=pytest.mark.slow),
+    ("rivals", "positive costs", "dol-rm"),
+]
 
 
 def check(found: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from worthwhile.decision import NOTHING, Decision
-from worthwhile.policies.base import known
+from worthwhile.policies.base import known, looks_at_features
 from worthwhile.policies.bts import Bts
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.fixed import FixedOption, RandomOption
+from worthwhile.policies.forest import NODES, ROWS, TREES
 from worthwhile.policies.greedy import BGreedy, KindGreedy
+from worthwhile.policies.imed import RatioImed
 from worthwhile.policies.m_ucb import MUcb
 from worthwhile.policies.omega_ucb import OmegaUcb, omega, spread
 from worthwhile.policies.oracle import Optimum, Oracle
@@ -83,8 +85,17 @@ OPTIMISTIC = {
 @pytest.mark.parametrize("name", list(LIST))
 def test_a_state_has_one_number_or_one_per_kind_option_or_both(name: str) -> None:
     problem = Problem.of({"x": (1.0, {"a": (1.0, 1.0)})})
-    for field, array in arrays(make(name, known(problem, 10)).init(3, 4)):
-        assert array.shape in ((1,), (3,), (4,), (3, 4)), field
+    policy = make(name, known(problem, 10))
+    for field, array in arrays(policy.init(3, 4)):
+        empty = looks_at_features(policy) and array.size == 0  # what features would need
+        assert array.shape in ((1,), (3,), (4,), (3, 4)) or empty, field
+
+
+def test_with_room_for_features_a_state_has_tables_of_a_fixed_length_too() -> None:
+    sides = {1, 3, 4, 8, ROWS, NODES, (TREES + 1) * NODES}
+    for field, array in arrays(RatioImed().init(3, 4, 8)):
+        assert set(array.shape) <= sides, field
+        assert array.size > 0, field
 
 
 @pytest.mark.parametrize("name", list(PLAIN))

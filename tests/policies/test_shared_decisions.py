@@ -13,7 +13,7 @@ import pytest
 from worthwhile import Noise, Problem, Scheduler, simulate
 from worthwhile import state as states
 from worthwhile.live.engines import engine_of, offer_of
-from worthwhile.live.totals import Folded, new_totals
+from worthwhile.live.totals import Folded, new_totals, no_features
 from worthwhile.policies.imed import RatioImed, State
 from worthwhile.policies.registry import DEFAULT
 
@@ -26,7 +26,7 @@ class Player:
     def __init__(self, kinds: int, options: int, engine: str = "python", half_life: float = 0.0) -> None:
         self.policy, self.task, self.made = RatioImed(half_life=half_life), 0, (0, 0.0, 0.0)
         self.methods = engine_of(engine, self.policy, KEY)
-        self.hold(Folded(new_totals(kinds, options), self.policy.init(kinds, options)))
+        self.hold(Folded(new_totals(kinds, options), self.policy.init(kinds, options), no_features(kinds, options)))
 
     def hold(self, state: Folded) -> None:
         self.state = state
@@ -254,7 +254,9 @@ def follow(player: Player, tasks: Sequence[tuple[int, list[int]]], draw: random.
         size = player.learned.arms.pulls.shape
         needed = max(size[0], kind + 1), max(size[1], offer[-1] + 1)
         if grow and needed != size:
-            larger = Folded(new_totals(*needed), states.grow(player.policy, player.learned, *needed))
+            larger = Folded(
+                new_totals(*needed), states.grow(player.policy, player.learned, *needed), no_features(*needed)
+            )
             player.hold(larger)
         taken.append(player.choose(kind, offer))
         value, failed = draw.uniform(0.5, 1.5), draw.random() < 0.15
@@ -279,7 +281,7 @@ def test_a_state_that_was_stored_goes_on_to_the_same_bits() -> None:
     draw = random.Random(4)
     taken = follow(stored, tasks[:200], draw, grow=False)
     kept = states.from_bytes(stored.policy, states.to_bytes(stored.learned), states.Size(8, 7))
-    stored.hold(Folded(new_totals(8, 7), kept))
+    stored.hold(Folded(new_totals(8, 7), kept, no_features(8, 7)))
     assert taken + follow(stored, tasks[200:], draw, grow=False) == expected
     assert states.same(stored.learned, through.learned)
 

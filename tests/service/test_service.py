@@ -209,7 +209,7 @@ def test_the_log_is_exported(served: Served) -> None:
     served.post(f"{ONE}/tasks/1/report", {"reward": 1, "cost": 2})
     [line] = served.get(f"{ONE}/export").text.splitlines()
     assert json.loads(line)["task_type"] == "a,b"
-    first = '1,"a,b",1,long,1.0,2.0,0.0,False,"""long""",result,,0'
+    first = '1,"a,b",1,long,1.0,2.0,0.0,False,"""long""",result,,0,'
     assert served.get(f"{ONE}/export?format=csv").text.splitlines()[1] == first
 
 

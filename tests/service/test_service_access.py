@@ -189,10 +189,12 @@ def test_the_audit_log_says_who_changed_what(served: Served, make: Make, durable
     served.post(f"{one}/history", {"rows": [row]}, headers=boss)
     served.ask("PATCH", one, json={"policy": "nothing"}, headers=boss)  # refused, so it changes nothing
     served.post(f"{one}/tasks", TASK, headers=boss)
+    gone = served.post(f"{one}/forget", {"tasks": ["2"]}, headers=boss)
+    assert gone.status_code == 200, gone.text
     store = open_store(durable)
     revoke_token(store, "eyes")
     store.close()
-    entries = served.get("/v1/audit?count=8", headers=boss).json()[::-1]
+    entries = served.get("/v1/audit?count=9", headers=boss).json()[::-1]
     assert [(entry["token"], entry["action"], entry["scheduler"]) for entry in entries] == [
         (None, "token created", None),
         (None, "token created", None),
@@ -201,9 +203,11 @@ def test_the_audit_log_says_who_changed_what(served: Served, make: Make, durable
         ("boss", "option restored", "mine"),
         ("boss", "names announced", "mine"),
         ("boss", "history imported", "mine"),
+        ("boss", "tasks forgotten", "mine"),
         (None, "token revoked", None),
     ]
-    assert entries[2]["details"] == {"policy": "kind-greedy", "overhead": None, "failed_reward": None}
+    unchanged = {"overhead": None, "failed_reward": None, "store_reasons": None}
+    assert entries[2]["details"] == {"policy": "kind-greedy", **unchanged}
     assert entries[6]["details"] == {"rows": 1, "new": 1}
     assert abs(entries[-1]["time"] - time.time()) < HOUR
     assert served.get("/v1/audit", headers=reader).status_code in (401, 403)

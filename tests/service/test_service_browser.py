@@ -14,6 +14,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
+from featured import solve
 from service_process import ServiceProcess, store_at
 from waiting import NET
 from worthwhile import Client, Scheduler
@@ -61,6 +62,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
             scheduler._transactor.ask_all([Deciding(scheduler, f"kind {kind}", [option]) for option in range(100)])
     with Scheduler(store, "failing", seed=0) as scheduler:
         fail_often(scheduler)
+    with Scheduler(store, "featured") as scheduler:
+        use_features(scheduler)
+    with Scheduler(store, "by features", seed=3) as scheduler:
+        solve(scheduler, 400)
     with ServiceProcess(store, "--no-access-log") as running:
         yield running
 
@@ -77,6 +82,13 @@ def fail_often(scheduler: Scheduler) -> None:
         scheduler.decide("impossible", ["a", "b"]).fail(1.0, "TimeoutError")
     scheduler.decide("impossible", ["a", "b"], key="twice").fail(1.0, "TimeoutError")
     scheduler.again("66")
+
+
+def use_features(scheduler: Scheduler) -> None:
+    """Nearly as much as features may be, with names and texts that have no place to break a line."""
+    many = {f"feature {place}": place for place in range(150)}
+    known = many | {"x" * 200: "y" * 200, "<b>bold</b>": "<script>alert(1)</script>", "gpu": True}
+    scheduler.decide("sat", ["kissat", "minisat"], features=known).report(1.0, 2.0)
 
 
 def fill(scheduler: Scheduler, tasks: int) -> None:
@@ -150,6 +162,26 @@ def test_failures_are_red_and_no_option_wins_by_them(browser: Any, service: Serv
     assert "if all were done" in text(browser, "#totals")
     browser.get(f"{service.url}/schedulers/failing/tasks/66")
     assert "TimeoutError" in text(browser, "section[aria-labelledby=attempts-title]")
+    assert complaints(browser) == []
+
+
+def test_features_are_shown_as_the_text_that_they_are(browser: Any, service: ServiceProcess) -> None:
+    browser.get(f"{service.url}/schedulers/featured/tasks/1")
+    shown = text(browser, "section[aria-labelledby=features-title]")
+    assert "<b>bold</b>\n<script>alert(1)</script>" in shown
+    assert "feature 149\n149" in shown
+    assert complaints(browser) == []
+
+
+def test_features_that_matter_have_bars(browser: Any, service: ServiceProcess) -> None:
+    browser.get(f"{service.url}/schedulers/by%20features")
+    until(browser, lambda page: text(page, "#status") == "live")
+    assert "clauses" in text(browser, ".shares tbody tr:first-child th")
+    fill, track = (browser.find_element(By.CSS_SELECTOR, f".shares .{part}") for part in ("fill", "track"))
+    assert 0.5 < fill.size["width"] / track.size["width"] <= 1.0
+    assert "more reward per cost" in text(browser, "#features")
+    browser.get(f"{service.url}/schedulers/busy")
+    assert text(browser, "#features") == ""
     assert complaints(browser) == []
 
 
@@ -231,7 +263,8 @@ def test_axe_finds_no_serious_fault_and_nothing_has_to_be_moved_sideways(
     try:
         for path in (
             "/", "/schedulers/busy", "/schedulers/wide", "/schedulers/failing", "/schedulers/busy/tasks/5000",
-            "/schedulers/failing/tasks/66", "/docs",
+            "/schedulers/failing/tasks/66", "/schedulers/featured/tasks/1",
+            "/schedulers/by%20features", "/schedulers/by%20features/tasks/400", "/docs",
         ):  # fmt: skip
             browser.get(service.url + path)
             assert browser.execute_script(SIDEWAYS) == 0, path

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from by_features import BySign
 from worthwhile.decision import NOTHING, Decision
 from worthwhile.errors import BrokenRule
 from worthwhile.learning import Arms, new_arms, record
 from worthwhile.policies.base import known
-from worthwhile.policies.registry import LIST, METHODS, make
+from worthwhile.policies.registry import DEFAULT, LIST, METHODS, make
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
 from worthwhile.random_problems import FAMILIES, random_problem
 from worthwhile.rng import Rng
@@ -22,8 +23,10 @@ from worthwhile.simulation.environments.synthetic import SyntheticWorld
 from worthwhile.tables import as_table
 from worthwhile.testing import check_environment, check_policy, rules
 
+SLOW = [pytest.param(name, marks=pytest.mark.slow) if name == DEFAULT else name for name in LIST]  # it has features
 
-@pytest.mark.parametrize("name", list(LIST))
+
+@pytest.mark.parametrize("name", SLOW)
 def test_every_listed_policy_keeps_every_rule(name: str) -> None:
     check_policy(name, compiled=False)
 
@@ -229,6 +232,122 @@ def test_a_broken_policy_is_told_its_rule(methods: dict[str, Any], rule: str, sh
 
 def test_a_policy_beyond_numba_passes_if_it_need_not_compile() -> None:
     check_policy(variant({"choose": choose_beyond_numba}), compiled=False)
+
+
+def look_and_write(self: Any, state: Any, kind: Any, features: Any, options: Any, pending: Any, rng: Any) -> Decision:
+    state.count[options[0]] += 1.0
+    return first(options)
+
+
+def look_into_the_features(
+    self: Any, state: Any, kind: Any, features: Any, options: Any, pending: Any, rng: Any
+) -> Decision:
+    features[0] = 0.0
+    return first(options)
+
+
+def look_at_the_room(self: Any, state: Any, kind: Any, features: Any, options: Any, pending: Any, rng: Any) -> Decision:
+    return Decision(options[0], float(len(features)), 0.0)
+
+
+def look_for_what_is_not_missing(
+    self: Any, state: Any, kind: Any, features: Any, options: Any, pending: Any, rng: Any
+) -> Decision:
+    return Decision(options[0], features[3], 0.0)
+
+
+def look_beyond_numba(
+    self: Any, state: Any, kind: Any, features: Any, options: Any, pending: Any, rng: Any
+) -> Decision:
+    return Decision(options[0], float(f"{min(features[1], 9.0):.3f}"), 0.0)
+
+
+def learn_features_by_returning(
+    self: Any, state: Any, kind: Any, features: Any, option: Any, reward: Any, cost: Any, rng: Any
+) -> Any:
+    return state
+
+
+def learn_infinite_features(
+    self: Any, state: Any, kind: Any, features: Any, option: Any, reward: Any, cost: Any, rng: Any
+) -> None:
+    state.features[0, 1] = float("inf")
+
+
+def learn_features_into_a_notebook(
+    self: Any, state: Any, kind: Any, features: Any, option: Any, reward: float, cost: Any, rng: Any
+) -> None:
+    NOTEBOOK.append(reward)
+
+
+def look_into_a_notebook(
+    self: Any, state: Any, kind: Any, features: Any, options: Any, pending: Any, rng: Any
+) -> Decision:
+    return Decision(options[len(NOTEBOOK) % len(options)], 0.0, 0.0)
+
+
+def learn_without_a_number(self: Any, state: Any, kind: Any, made: Any, reward: Any, cost: Any, rng: Any) -> None:
+    state.reward[made.option] = float("nan")
+
+
+def learn_more_with_more_room(
+    self: Any, state: Any, kind: Any, features: Any, option: Any, reward: Any, cost: Any, rng: Any
+) -> None:
+    state.features[0, 0] += len(features)
+
+
+def init_with_one_feature_more(self: Any, kinds: int, options: int, features: int = 0) -> Any:
+    return Flat(np.zeros((features + 1, 4) if features else 0))
+
+
+def init_a_table_without_room(self: Any, kinds: int, options: int, features: int = 0) -> Any:
+    return Flat(np.zeros((99, 4)))
+
+
+def init_other_types_with_features(self: Any, kinds: int, options: int, features: int = 0) -> Any:
+    return Flat(np.zeros(features, np.int64 if features else np.float64))
+
+
+def init_without_room_for_features(self: Any, kinds: int, options: int) -> Any:
+    return Flat(np.zeros(options))
+
+
+BROKEN_WITH_FEATURES: list[tuple[dict[str, Any], str, str]] = [
+    ({"choose_by_features": look_and_write}, rules.NO_WRITING, "look_and_write raised ValueError"),
+    ({"choose_by_features": look_into_the_features}, rules.NO_WRITING, "read-only"),
+    ({"choose_by_features": look_at_the_room}, rules.GROWTH, "reward_estimate=8.0"),
+    ({"choose_by_features": look_for_what_is_not_missing}, rules.FINITE, "reward_estimate=np.float64(nan)"),
+    ({"choose_by_features": look_beyond_numba}, rules.COMPILES, "engine='python'"),
+    ({"learn_features": learn_features_by_returning}, rules.IN_PLACE, "learn_features_by_returning returned"),
+    ({"learn_features": learn_infinite_features}, rules.FINITE, "features is [["),
+    (
+        {"learn_features": learn_features_into_a_notebook, "choose_by_features": look_into_a_notebook},
+        rules.MEMORY,
+        "after storage",
+    ),
+    ({"learn_features": learn_more_with_more_room}, rules.GROWTH, "learns otherwise with room for"),
+    ({"learn": learn_without_a_number}, rules.FINITE, "reward is ["),
+    ({"init": init_with_one_feature_more}, rules.TABLES, "row is (9, 4) at (3, 4, 8), (17, 4) at (7, 11, 16)"),
+    ({"init": init_a_table_without_room}, rules.STATE, "row has shape (99, 4)"),
+    ({"init": init_other_types_with_features}, rules.TABLES, "of other types"),
+    ({"init": init_without_room_for_features}, rules.TABLES, "TypeError"),
+    ({"learn_features": None}, rules.PARAMETERS, "no method learn_features"),
+]
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_sound_policy_that_looks_at_features_passes(compiled: bool) -> None:
+    check_policy(BySign, compiled)
+
+
+@pytest.mark.parametrize(("methods", "rule", "shown"), BROKEN_WITH_FEATURES, ids=words)
+def test_a_broken_policy_that_looks_at_features_is_told_its_rule(
+    methods: dict[str, Any], rule: str, shown: str
+) -> None:
+    with pytest.raises(BrokenRule) as caught:
+        check_policy(type("Mine", (BySign,), methods), compiled=rule == rules.COMPILES)
+    assert str(caught.value).startswith(f"Mine breaks the rule “{rule}”: ")
+    assert shown in str(caught.value)
 
 
 class Keeps(NamedTuple):

@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 from worthwhile.cli.output import say
 from worthwhile.errors import BadParameter, Error, MissingExtra
+from worthwhile.formatting import printable, shown
+from worthwhile.live.recorded import as_option
 from worthwhile.problem import Problem
 from worthwhile.problem_files import read_problem
 from worthwhile.random_problems import random_problem
@@ -107,6 +109,29 @@ def column_names(text: str) -> dict[str, str]:
             raise argparse.ArgumentTypeError(f"{name} is both {names[name]!r} and {column!r}; name it once")
         names[name] = column
     return names
+
+
+def feature(text: str) -> tuple[str, Any]:
+    """NAME=VALUE: a feature of a task; a value that is no JSON scalar is text, but True and False are what they say."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        lacks = "no name" if equals else "no ="
+        remedy = "write NAME=VALUE, for instance clauses=12000 or family=crypto"
+        raise argparse.ArgumentTypeError(f"{text!r} has {lacks}; {remedy}")
+    if value in ("True", "False"):  # as Python writes them
+        return name, value == "True"
+    return name, as_option(value)
+
+
+def features_from(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
+    """All features that were named, each once; None if there are none."""
+    features: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in features:
+            both = f"{shown(features[name])} and {shown(value)}"
+            raise BadParameter(f"--feature {printable(name)} is there twice, as {both}; name it once")
+        features[name] = value
+    return features or None
 
 
 def table_from(path: str, names: Mapping[str, str] | None = None) -> Table:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from worthwhile.cli.arguments import add_map, check_target, positive
+from worthwhile.cli.arguments import add_map, check_target, feature, features_from, import_from_here, positive
 from worthwhile.cli.output import show
 from worthwhile.cli.text import explain_text, tasks_text
 from worthwhile.errors import BadParameter
@@ -18,15 +18,19 @@ from worthwhile.live.history import FORMATS
 from worthwhile.live.recorded import as_option
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.summary import counted
+from worthwhile.live.validation import NONE
 
 STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
 DECIDE = """\
 Prints the task's id and the option, with a tab in between. An option that reads as JSON (5, true, null) is a number or
-that word, everything else is text.
+that word, everything else is text. --feature says what is known of the task beside its kind, with values that are
+read in the same way; null is one that is missing, and quotes make a text of anything.
 
 examples:
   worthwhile decide tasks.db weather 1 5 10
   worthwhile decide tasks.db weather 1 5 10 --key job-17        the same key gives the same task
+  worthwhile decide tasks.db sat kissat minisat --feature clauses=12000 --feature family=crypto --feature gpu=true
+  worthwhile decide tasks.db sat kissat minisat --feature 'release="12"'     the text 12, not the number
   read id epochs < <(worthwhile decide tasks.db weather 1 5 10)
 """
 REPORT = """\
@@ -35,6 +39,23 @@ examples:
   worthwhile report tasks.db 812 --reward 0.91                  and the cost later
   worthwhile report tasks.db 812 --failed --reason "no memory"   at what such tasks cost on average, or --cost C
   worthwhile report tasks.db 812 --cancel                       it will not report
+"""
+FORGET = """\
+Takes what may be personal out of the store, for good: the features of tasks, and the reasons why they failed. Their
+kind, option, key, reward and cost stay. Every process then learns again, from what is left of the log: name many at
+once.
+
+examples:
+  worthwhile forget tasks.db 812
+  worthwhile forget tasks.db 812 813 817
+"""
+CHANGE = """\
+What is left out stays as it is. Every process notices before its next decision.
+
+examples:
+  worthwhile change tasks.db --no-store-reasons                 keep no reasons of failures from now on
+  worthwhile change tasks.db --policy ratio-imed,half_life=5000
+  worthwhile change tasks.db --overhead 0.5 --failed-reward 0
 """
 RETIRE = """\
 Tasks that have the option already go on. `worthwhile restore` undoes it.
@@ -115,6 +136,8 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("options", nargs="+", metavar="OPTION")
     parser.add_argument("--key", help="the same key gives the same task: safe to repeat")
     parser.add_argument("--lease", type=float, metavar="SECONDS", help="counts as running for so long (3600)")
+    meant = "something known of the task; repeatable"
+    parser.add_argument("--feature", type=feature, action="append", default=[], metavar="NAME=VALUE", help=meant)
     parser = add("report", "what came of a task", REPORT, run_report)
     parser.add_argument("id", metavar="ID")
     parser.add_argument("--reward", type=float, metavar="R")
@@ -129,6 +152,9 @@ def add_commands(commands: Any) -> None:
         parser = add(name, help, epilog, run_retire)
         parser.add_argument("option", metavar="OPTION", help="as in `worthwhile decide`")
         parser.add_argument("--kind", metavar="KIND", help="for this kind only (all)")
+    parser = add("forget", "take features and reasons of tasks out of the store", FORGET, run_forget)
+    parser.add_argument("ids", nargs="+", metavar="ID")
+    add_change(add("change", "change settings of a live scheduler", CHANGE, run_change))
     add("status", "how a live scheduler stands", STATUS, run_status)
     parser = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
     parser.add_argument("--count", type=positive, default=20, metavar="N", help="how many (20)")
@@ -146,15 +172,33 @@ def add_commands(commands: Any) -> None:
     parser.set_defaults(run=run_check)
 
 
+def add_change(parser: argparse.ArgumentParser) -> None:
+    """The settings that can be changed."""
+    parser.add_argument("--policy", metavar="NAME", help="as for `worthwhile simulate`; it learns from the log first")
+    parser.add_argument("--overhead", type=float, metavar="C", help="cost of every task on top of what is reported")
+    worth = "makes failures results worth so much; none: they are failures again"
+    parser.add_argument("--failed-reward", type=number_or_none, metavar="R", help=worth)
+    keep = "keep why tasks failed, which may be personal; without it, only that they did"
+    parser.add_argument("--store-reasons", action=argparse.BooleanOptionalAction, help=keep)
+
+
+def number_or_none(text: str) -> float | str:
+    """A number, or the word none."""
+    try:
+        return text if text == NONE else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor the word {NONE}") from None
+
+
 def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
     return Scheduler(arguments.store, arguments.name, create=create)
 
 
 def run_decide(arguments: argparse.Namespace) -> int:
     """worthwhile decide"""
-    options = [as_option(text) for text in arguments.options]
+    options, features = [as_option(text) for text in arguments.options], features_from(arguments.feature)
     with opened(arguments, create=True) as scheduler:
-        task = scheduler.decide(arguments.kind, options, key=arguments.key, lease=arguments.lease)
+        task = scheduler.decide(arguments.kind, options, features=features, key=arguments.key, lease=arguments.lease)
     text = f"{task.id}\t{shown(task.option)}"
     show({"task": task.id, "kind": task.kind, "option": task.option}, text, arguments.json)
     return 0
@@ -183,6 +227,30 @@ def check_report(arguments: argparse.Namespace) -> None:
         raise BadParameter("--failed: what has failed has no reward; leave --reward out")
     if arguments.reason is not None and not arguments.failed:
         raise BadParameter("--reason says why a task has failed; add --failed")
+
+
+def run_forget(arguments: argparse.Namespace) -> int:
+    """worthwhile forget"""
+    with opened(arguments) as scheduler:
+        scheduler.forget(*arguments.ids)
+        ids = [line.task for line in scheduler.tasks(arguments.ids)]
+    show({"tasks": ids}, f"forgot the features and reasons of {counted(len(ids), 'task')}", arguments.json)
+    return 0
+
+
+def run_change(arguments: argparse.Namespace) -> int:
+    """worthwhile change"""
+    settings = ("policy", "overhead", "failed_reward", "store_reasons")
+    new = {name: value for name in settings if (value := getattr(arguments, name)) is not None}
+    if not new:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
+        raise BadParameter(f"nothing to change; give at least one of {named}")
+    import_from_here()  # a policy of the user's own
+    with opened(arguments) as scheduler:
+        scheduler.change(**new)
+    text = ", ".join(f"{name} = {shown(value)}" for name, value in new.items())
+    show(new, f"{arguments.name}: {text} from now on", arguments.json)
+    return 0
 
 
 def run_retire(arguments: argparse.Namespace) -> int:

@@ -35,6 +35,7 @@ from worthwhile.simulation.results import Results
 from worthwhile.simulation.simulator import simulate
 
 USUAL = (DEFAULT, "dol-rm-anytime", "reward-ucb", "ratio-ts", "omega-ucb", "kind-greedy", "oracle")
+TASKS = 10_000
 BAR = "show a progress bar (yes, in a terminal)"
 SEED = "same seed, same numbers (0)"
 SOLVE = """\
@@ -75,6 +76,7 @@ examples:
   worthwhile replay measurements.parquet
   worthwhile replay measurements.csv --added-cost 0.5 --cost-unit s --policy all --tasks 1e5
   worthwhile replay log.csv --map kind=task,option=model,reward=score,cost=usd
+  worthwhile replay measurements.csv --features items.csv --one-pass       policies that look at features see them
 """
 REPRODUCE = """\
 Runs the paper's experiments and our own. Each writes a folder below --out: data as CSV, figures as PNG and SVG, words
@@ -109,10 +111,14 @@ def add_commands(commands: Any) -> None:
     command.add_argument("table", metavar="TABLE", help=".parquet, .csv or .jsonl")
     add_map(command)
     add_cost(command)
+    known = "what is known of every item: a column item_id, and one for each feature; .parquet, .csv or .jsonl"
+    command.add_argument("--features", type=Path, metavar="FILE", help=known)
+    once = f"every item once, in random order; --tasks is then all of them unless given (with replacement, {TASKS})"
+    command.add_argument("--one-pass", action="store_true", help=once)
     command.add_argument("--reward-unit", default="", metavar="UNIT", help="shown in tables and figures")
     command.add_argument("--cost-unit", default="", metavar="UNIT", help="shown in tables and figures")
     add_simulation_options(command)
-    command.set_defaults(run=run_replay)
+    command.set_defaults(run=run_replay, tasks=None)
 
     add_reproduce(commands)
     command = commands.add_parser("policies", help="list the policies and their parameters")
@@ -142,7 +148,7 @@ def add_simulation_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     policy = "a policy to try; repeatable; NAME,parameter=value sets a parameter; all: every one"
     add("--policy", action="append", metavar="NAME", help=f"{policy} ({', '.join(USUAL)})")
-    add("--tasks", type=whole, default=10_000, metavar="T", help="tasks per run (10000)")
+    add("--tasks", type=whole, default=TASKS, metavar="T", help=f"tasks per run ({TASKS})")
     add("--runs", type=whole, default=20, metavar="N", help="runs, each with random numbers of its own (20)")
     add("--seed", type=whole, default=0, metavar="S", help=SEED)
     add("--delay", type=delay, default=0, metavar="D|A-B", help="feedback comes D tasks late, or A to B at random (0)")
@@ -176,7 +182,11 @@ def run_simulate(arguments: argparse.Namespace) -> int:
 def run_replay(arguments: argparse.Namespace) -> int:
     """worthwhile replay"""
     table, units = table_from(arguments.table, arguments.map), (arguments.reward_unit, arguments.cost_unit)
-    environment = replay(table, arguments.added_cost, None, *units)
+    environment = replay(
+        table, arguments.added_cost, None, *units, features=arguments.features, one_pass=arguments.one_pass
+    )
+    if arguments.tasks is None:
+        arguments.tasks = environment.most_tasks or TASKS
     return try_policies(environment, environment.problem, arguments)
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from worthwhile.formatting import amount, digits, number, percent, printable, rounded, shown, table, titled
+from worthwhile.live.by_features import ByFeatures
 from worthwhile.live.explain import Explanation, Judgement, TaskLine
 from worthwhile.optimum import Optimum, bounds_of, gap, loss, solve, theorem_bound
 from worthwhile.policies.base import Known
+from worthwhile.policies.features import NOTHING
 from worthwhile.policies.registry import DEFAULT, LIST, Listed
 from worthwhile.problem import Problem
 from worthwhile.simulation.results import Results
@@ -20,6 +22,9 @@ from worthwhile.tables import provenance
 
 Facts = dict[str, Any]
 MOST_KINDS = 40  # more rows than this are for --json
+NUMBERS = ("task", "reward", "cost", "attempts")  # columns of tasks
+SELDOM = ("reason", "attempts", "features")  # shown if a task has any
+MOST_SHOWN = 60  # characters of features; `worthwhile explain` has them all
 LEGEND = """\
 expected ratio: by the true means of the options chosen; it still depends on which kinds happened to arrive
 ratio: as drawn, noise included
@@ -248,16 +253,34 @@ def for_json(value: Any) -> Any:
 
 def tasks_text(lines: list[TaskLine]) -> str:
     """The answer to `worthwhile tasks`."""
-    rows = [
-        [line.task, line.kind, shown(line.option), line.state, number(line.reward), number(line.total_cost),
-         time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(line.decided)), line.key or "", printable(line.reason or ""),
-         f"{line.attempts}" if line.attempts > 1 else ""]
-        for line in lines
-    ]  # fmt: skip
-    columns = ["task", "kind", "option", "state", "reward", "cost", "decided (UTC)", "key", "reason", "attempts"]
-    used = [column for column in range(len(columns)) if column < 8 or any(row[column] for row in rows)]
-    rows = [[row[column] for column in used] for row in rows]
-    return table([columns[column] for column in used], rows, left=(1, 2, 3, 6, 7, 8)) if rows else "no tasks yet"
+    if not lines:
+        return "no tasks yet"
+    columns = {
+        "task": [line.task for line in lines],
+        "kind": [line.kind for line in lines],
+        "option": [shown(line.option) for line in lines],
+        "state": [line.state for line in lines],
+        "reward": [number(line.reward) for line in lines],
+        "cost": [number(line.total_cost) for line in lines],
+        "decided (UTC)": [time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(line.decided)) for line in lines],
+        "key": [line.key or "" for line in lines],
+        "reason": [line.reason or "" for line in lines],
+        "attempts": [f"{line.attempts}" if line.attempts > 1 else "" for line in lines],
+        "features": [shortened(features_text(line.features)) for line in lines],
+    }
+    used = [name for name, cells in columns.items() if name not in SELDOM or any(cells)]
+    left = [place for place, name in enumerate(used) if name not in NUMBERS]
+    return table(used, list(zip(*(columns[name] for name in used), strict=True)), left)
+
+
+def features_text(features: Mapping[str, Any] | None) -> str:
+    """What is known of a task beside its kind; one that is missing is null."""
+    return ", ".join(f"{printable(name)}={shown(value)}" for name, value in (features or {}).items())
+
+
+def shortened(text: str) -> str:
+    """As much as a table has room for."""
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
 
 
 def explain_text(why: Explanation) -> str:
@@ -273,6 +296,10 @@ def explain_text(why: Explanation) -> str:
         f"task {why.task} of kind {why.kind!r} got option {shown(why.option)}: {why.why}",
         f"policy {why.policy}, price θ = {number(why.price)}, after {why.seen:,} reports; now {why.state}{feedback}",
     ]
+    if why.features:
+        head.append(f"features: {features_text(why.features)}")
+    if why.by_features and why.by_features.effect != NOTHING:
+        head.append(by_features_text(why.by_features))
     rows = [
         ["→" * option.chosen, shown(option.option), str(option.pulls), str(option.running), *estimates(option)]
         for option in why.options
@@ -287,6 +314,14 @@ def explain_text(why: Explanation) -> str:
     if why.repeated is False:
         parts.append("the policy does not decide the same again: was its code changed?")
     return "\n\n".join(parts)
+
+
+def by_features_text(by: ByFeatures) -> str:
+    """What was expected for the features of a task."""
+    usual = f"the usual {shown(by.usual)}"
+    beyond = f"worth {number(by.gain)} more than {usual}" if by.gain > 0.0 else f"about as good as {usual}, and surer"
+    beyond = f"a try of what may be better here than {usual}" if by.effect == "try" else beyond
+    return f"by features: {beyond}, in reward − θ·cost; forecasts were trusted to {by.believed:.0%}"
 
 
 def estimates(option: Judgement) -> list[str]:

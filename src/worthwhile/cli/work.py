@@ -27,14 +27,16 @@ from worthwhile.execution.worker import work
 from worthwhile.formatting import digits, shown
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.summary import counted
+from worthwhile.live.validation import feature_text
 
 MOST_CAUSES = 10  # of failures are shown
-SHAPE = 'a task is a JSON object like {"kind": …, "options": […], "payload": …, "key": …}'
+SHAPE = 'a task is a JSON object like {"kind": …, "options": […], "payload": …, "key": …, "features": {…}}'
 WORK = """\
 Calls your function, run(kind, option, payload), for every task, in other processes, and reports what it returns: a
 reward, or a worthwhile.Outcome. Tasks are JSON objects, one per line:
 {"kind": "weather", "options": [1, 5], "payload": null, "key": "a"}
-A task with a key is done once. A line of a file that has no key gets the file's name and the line's number as its key.
+A task with a key is done once. "features": {"clauses": 12000, "family": "crypto"} says what is known of it beside its
+kind. A line of a file that has no key gets the file's name and the line's number as its key.
 
 examples:
   worthwhile work jobs:train --store tasks.db --tasks jobs.jsonl
@@ -207,6 +209,10 @@ def arrival(text: str, where: str, key: str | None) -> Arrival:
     for name in ("kind", "options"):
         if name not in task:
             raise BadTask(f"{where}: {name!r} is missing; {SHAPE}")
+    try:
+        feature_text(task.get("features"))
+    except BadTask as error:  # here, where its line is known
+        raise BadTask(f"{where}: {error}") from None
     return Arrival(**{"key": key, **task})
 
 

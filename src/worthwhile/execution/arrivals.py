@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from worthwhile.errors import BadTask
 from worthwhile.live.validation import Option
+from worthwhile.policies.features import Feature
 
 
 class Arrival(NamedTuple):
@@ -16,14 +17,15 @@ class Arrival(NamedTuple):
     options: Iterable[Option]
     payload: Any = None
     key: str | None = None
+    features: Mapping[str, Feature] | None = None  # what is known of it beside its kind
 
 
 def as_arrival(task: Any) -> Arrival:
-    """A task as a stream gives it: an `Arrival`, or its first two to four parts."""
+    """A task as a stream gives it: an `Arrival`, or its first two to five parts."""
     if isinstance(task, Arrival):
         return task
     if not isinstance(task, tuple | list) or not 2 <= len(task) <= len(Arrival._fields):
-        shape = "Arrival(kind, options, payload, key), or a tuple of the first two to four of these"
+        shape = "Arrival(kind, options, payload, key, features), or a tuple of the first two to five of these"
         raise BadTask(f"{task!r} is no task; give {shape}")
     return Arrival(*task)
 

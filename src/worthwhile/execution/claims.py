@@ -38,8 +38,9 @@ class Claims:
 
     def request(self, arrival: Arrival, instead_of: str | None) -> Claiming:
         """Asks for a task to run."""
-        kind, options, _, key = arrival
-        return Claiming(self.scheduler, kind, options, key, self.lease, self.holder, instead_of)  # type: ignore[arg-type]
+        kind, options, _, key, features = arrival
+        held = key, self.lease, self.holder, instead_of
+        return Claiming(self.scheduler, kind, options, *held, features=features)  # type: ignore[arg-type]
 
     def renew_regularly(self) -> None:
         while not self.closing.wait(self.lease / RENEWALS):

@@ -175,12 +175,22 @@ class Worker:
     def report_and_claim(self, ended: list[RunningTask], wanted: list[Wanted]) -> None:
         """In one transaction; reports come first, so that the decisions know them."""
         reports = [Ending(self.claims, running.task, running.result(), self.limits) for running in ended]
-        claims = [self.claims.request(arrival, instead_of) for arrival, instead_of, _ in wanted]
-        self.claims.scheduler._transactor.ask_all([*reports, *claims])
+        claims = self.claims_of(wanted)
+        self.claims.scheduler._transactor.ask_all([*reports, *(claim for _, claim in claims)])
         for running, report in zip(ended, reports, strict=True):
             self.close(running, report)
-        for task, request in zip(wanted, claims, strict=True):
+        for task, request in claims:
             self.start(task, request)
+
+    def claims_of(self, wanted: list[Wanted]) -> list[tuple[Wanted, Request]]:
+        """What to ask for; a task that makes no sense ends the stream, and what runs is still reported."""
+        claims: list[tuple[Wanted, Request]] = []
+        for task in wanted:
+            try:
+                claims.append((task, self.claims.request(task.arrival, task.instead_of)))
+            except Exception as error:  # options or features of the user's own may raise anything
+                self.stream.end(error)
+        return claims
 
     def close(self, running: RunningTask, report: Ending) -> None:
         """A report that was stored, or one that cannot be."""

@@ -111,6 +111,15 @@ def about_tasks(so_far: Summary) -> Iterable[str]:
         yield f"Set aside, because nothing can be learned from it: {so_far.bad_entries:,} {entries} of the log."
 
 
+def about_features(ids: Sequence[str]) -> Iterable[str]:
+    """Features from which nothing can be learned, because no text comes again."""
+    if ids:
+        yield (
+            f"Different in nearly every task, so that nothing can be learned from it: {listed(ids)}. If that is an id "
+            "or a title, leave it out; give as features what such tasks have in common."
+        )
+
+
 def wins_by_zeros(option: OptionSummary, kind: KindSummary) -> bool:
     """Whether an option is taken although all it has ever reported is 0, because that is so cheap."""
     results = option.pulls - option.failed - option.lost

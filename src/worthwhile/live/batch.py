@@ -50,7 +50,9 @@ class Batch(Outcomes):
             self.tx.add(replica.id, replica.added, new, changed, entries)
             replica.added = []
 
-    def decide(self, kind: str, options: Sequence[Any], key: str | None, lease: float) -> TaskRow:
+    def decide(
+        self, kind: str, options: Sequence[Any], key: str | None, lease: float, features: str | None = None
+    ) -> TaskRow:
         """Choose an option; the task of the same key if there is one."""
         replica, now = self.replica, self.header.now
         if key is not None and (earlier := self.keyed(key)):
@@ -63,11 +65,13 @@ class Batch(Outcomes):
             raise BadTask(
                 f"this scheduler has decided {MOST_TASKS:,} tasks, and cannot count further; use another scheduler"
             )
-        option, reward, cost = chosen(fold, offer, running, task)
+        if features is not None:
+            replica.name_features([features])
+        option, reward, cost = chosen(fold, offer, running, task, 0, features)
         row = TaskRow.running(
             task=task, kind=offer.kind, option=option, options=offer.text, pending=pending, reward_estimate=reward,
             cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, key=key, decided=now,
-            lease_end=now + lease, overhead=replica.settings.overhead,
+            lease_end=now + lease, overhead=replica.settings.overhead, features=features,
         )  # fmt: skip
         replica.look_at = min(replica.look_at, row.lease_end)
         self.touched = True
@@ -89,7 +93,7 @@ class Batch(Outcomes):
         if row.report is None:
             row = self.lose(row)
         offered = self.working(row.kind, left)
-        option, reward, cost = chosen(fold, offer_of(row.kind, offered), running, number, row.attempt + 1)
+        option, reward, cost = chosen(fold, offer_of(row.kind, offered), running, number, row.attempt + 1, row.features)
         row = self.next_attempt(row, offered)._replace(
             option=option, pending=pending_text(running, row.numbers), reward_estimate=reward,
             cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, decided=now,
@@ -162,7 +166,29 @@ class Batch(Outcomes):
         asked = range(len(kinds.texts)) if kind is None else [kinds.number[kind]] if kind in kinds.number else []
         return [] if number is None else [each for each in asked if self.replica.fold.benched(each, number)]
 
-    def change(self, policy: str | None, overhead: float | None, failed_reward: float | str | None = None) -> None:
+    def forget(self, *numbers: int) -> None:
+        """Blank features of tasks and reasons of their failures; all learn again, from what is left of the log."""
+        for row in self.tx.tasks(self.replica.id, numbers):
+            self.rows.setdefault(row.task, self.replica.check_task(row, self.header.tasks))
+        rows, asked = [self.task(number) for number in numbers], set(numbers)
+        stored = [*self.tx.outcomes(self.replica.id, numbers), *self.tx.observations(self.replica.id, numbers)]
+        entries = [entry.without_words() for entry in stored if entry.without_words() != entry]
+        changed = [row.without_words() for row in rows if row.without_words() != row]
+        own = [entry.without_words() if entry.task in asked else entry for entry in self.entries]
+        if entries or changed or own != self.entries:
+            self.tx.forget(self.replica.id, entries)
+            self.entries[:] = own
+            for row in changed:
+                self.replace(row)
+            self.set(self.replica.settings._replace(forgotten=self.replica.settings.forgotten + 1))
+
+    def change(
+        self,
+        policy: str | None,
+        overhead: float | None,
+        failed_reward: float | str | None = None,
+        store_reasons: bool | None = None,
+    ) -> None:
         """Other settings; None leaves one as it is, and NONE makes failures worth no number."""
         settings = self.replica.settings
         if policy is not None:
@@ -171,6 +197,8 @@ class Batch(Outcomes):
             settings = settings._replace(overhead=overhead)
         if failed_reward is not None:
             settings = settings._replace(failed_reward=None if isinstance(failed_reward, str) else failed_reward)
+        if store_reasons is not None:
+            settings = settings._replace(store_reasons=store_reasons)
         if settings != self.replica.settings:
             self.set(settings)
 
@@ -183,12 +211,13 @@ class Batch(Outcomes):
 
 
 def chosen(
-    fold: Fold, offer: Offer, running: Mapping[int, int], task: int, attempt: int = 0
+    fold: Fold, offer: Offer, running: Mapping[int, int], task: int, attempt: int = 0, features: str | None = None
 ) -> tuple[int, float, float]:
     """The option that the policy takes, and its estimates."""
     engine = fold.engine if attempt == 0 else fold.engine.seldom.for_attempt(attempt)
     try:  # a policy of the user's own may do anything
-        option, reward, cost = engine.choose(offer, running, task)
+        vector = None if features is None else fold.vector(features)
+        option, reward, cost = engine.choose(offer, running, task, vector)
         reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
     except Exception as error:
         raise fold.broken(f"raised {type(error).__name__}: {error}; {FINDS_OUT}") from error

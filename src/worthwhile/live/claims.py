@@ -7,7 +7,7 @@ on any of this: the first one, and it alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from worthwhile.live.batch import Batch
@@ -16,6 +16,7 @@ from worthwhile.live.requests import Decider, Deciding
 from worthwhile.live.stores.base import LOST, TaskRow
 from worthwhile.live.task import Task
 from worthwhile.live.validation import Option
+from worthwhile.policies.features import Feature
 
 RELEASED = ""  # TaskRow.holder of a task that nobody runs, and that is not lost for it
 
@@ -43,8 +44,9 @@ class Claiming(Deciding):
         lease: float,
         holder: str,
         instead_of: str | None = None,  # a holder that is known to be gone, though its lease lasts
+        features: Mapping[str, Feature] | None = None,
     ) -> None:
-        super().__init__(scheduler, kind, options, key, lease)
+        super().__init__(scheduler, kind, options, key, lease, features)
         self.holder, self.instead_of = holder, instead_of
 
     def action(self, batch: Batch) -> Claim:  # type: ignore[override]

@@ -5,10 +5,12 @@ What is reported is also counted in the totals.
 
 from __future__ import annotations
 
+import logging
 from array import array
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,11 +25,25 @@ from worthwhile.live.totals import (
     count_report,
     discount_report,
     new_totals,
+    no_features,
 )
 from worthwhile.policies import base
-from worthwhile.policies.base import Policy, choose, judge, learn, methods_of, observe
+from worthwhile.policies.base import (
+    Policy,
+    choose,
+    choose_by_features,
+    judge,
+    learn,
+    learn_features,
+    looks_at_features,
+    methods_of,
+    observe,
+)
+from worthwhile.policies.features import LEAST_ROOM, ByFeatures
 from worthwhile.rng import Rng, bits
-from worthwhile.state import Indices
+from worthwhile.state import Floats, Indices, empty
+
+log = logging.getLogger(__name__)
 
 Judged = tuple[int, float, float]  # a Decision, or the same without the names
 
@@ -46,17 +62,21 @@ class Offer:
 class Engine(Protocol):
     """What the fold needs of a policy; `bind` is called whenever the state has new arrays.
 
-    `choose` is told how many tasks of this kind are running with each option.
+    `choose` is told how many tasks of this kind are running with each option, and the features of a task that has some
+    if the policy looks at them.
     """
 
     def bind(self, state: Folded) -> None: ...
-    def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged: ...
+    def choose(self, offer: Offer, running: Mapping[int, int], task: int, features: Floats | None = None) -> Judged: ...
     def judge(self, kind: int, option: int) -> Judged: ...
     def learn(
         self, kind: int, option: int, reward_estimate: float, cost_estimate: float,
         reward: float, cost: float, task: int,
     ) -> None: ...  # fmt: skip
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None: ...
+    def learn_features(
+        self, kind: int, option: int, features: Floats, reward: float, cost: float, task: int
+    ) -> None: ...
     @property
     def seldom(self) -> Interpreted: ...  # for what happens so seldom that no machine code is made of it
 
@@ -84,6 +104,8 @@ class Interpreted:
         try:
             self.bind(blank(policy))
             try_all(self)
+            if looks_at_features(policy):
+                try_features(self)
         except Exception:
             self.plain = True
 
@@ -91,16 +113,36 @@ class Interpreted:
         self.totals, self.idle = views(state.totals), array("I", [0] * state.totals.pulls.shape[1])
         self.state = state.learned if self.plain else views(state.learned)
 
-    def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
-        options: Any = offer.numbers
+    def choose(self, offer: Offer, running: Mapping[int, int], task: int, features: Floats | None = None) -> Judged:
+        options, pending = self.offered(offer, running)
+        if features is None:
+            return self.policy.choose(self.state, offer.kind, options, pending, Rng(self.seed_key, task))
+        seen, rng = self.seen(features), Rng(self.seed_key, task)
+        return choose_by_features(self.policy, self.state, offer.kind, seen, options, pending, rng)
+
+    def offered(self, offer: Offer, running: Mapping[int, int]) -> tuple[Any, Any]:
+        """Options, and how many tasks of each are running, as the policy is given arrays."""
         pending: Any = self.idle
         if running:
             pending = self.idle[:]
             for option, count in running.items():
                 pending[option] = count
-        if self.plain:
-            options, pending = offer.array, np.asarray(pending)
-        return self.policy.choose(self.state, offer.kind, options, pending, Rng(self.seed_key, task))
+        return (offer.array, np.asarray(pending)) if self.plain else (offer.numbers, pending)
+
+    def by_features(
+        self, offer: Offer, running: Mapping[int, int], task: int, features: Floats, taken: int
+    ) -> ByFeatures | None:
+        """What of a task led to the option that was taken; None if the policy does not say."""
+        by_features = getattr(self.policy, "by_features", None)
+        if by_features is None:
+            return None
+        (options, pending), rng = self.offered(offer, running), Rng(self.seed_key, task)
+        told: ByFeatures = by_features(self.state, offer.kind, self.seen(features), options, pending, taken, rng)
+        return told
+
+    def seen(self, features: Floats) -> Any:
+        """Features as the policy is given arrays."""
+        return features if self.plain else features.data
 
     def judge(self, kind: int, option: int) -> Judged:
         return self.policy.judge(self.state, kind, option)
@@ -116,6 +158,10 @@ class Interpreted:
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
         self.policy.observe(self.state, kind, option, reward, cost, Rng(self.seed_key, task))
         count_observation(self.totals, kind, option)
+
+    def learn_features(self, kind: int, option: int, features: Floats, reward: float, cost: float, task: int) -> None:
+        rng = Rng(self.seed_key, task)
+        learn_features(self.policy, self.state, kind, self.seen(features), option, reward, cost, rng)
 
     @property
     def seldom(self) -> Interpreted:
@@ -188,7 +234,9 @@ class Compiled:
         self.holder, self.idle = holder, np.zeros(state.totals.pulls.shape[1], np.uint32)
         self.seldom.bind(state)
 
-    def choose(self, offer: Offer, running: Mapping[int, int], task: int) -> Judged:
+    def choose(self, offer: Offer, running: Mapping[int, int], task: int, features: Floats | None = None) -> Judged:
+        if features is not None:
+            return self.choose_by_features(offer, running, task, features)
         pending = self.idle
         if running:
             pending = pending.copy()
@@ -210,6 +258,40 @@ class Compiled:
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
         self.observing(self.holder, kind, option, reward, cost, self.seed_key, task)
 
+    def choose_by_features(self, offer: Offer, running: Mapping[int, int], task: int, features: Floats) -> Judged:
+        if self.with_features is None:
+            return self.seldom.choose(offer, running, task, features)
+        pending = self.idle.copy()
+        for option, count in running.items():
+            pending[option] = count
+        made: Judged = self.with_features[0](
+            self.holder, offer.kind, features, offer.array, pending, self.seed_key, task
+        )
+        return made
+
+    def learn_features(self, kind: int, option: int, features: Floats, reward: float, cost: float, task: int) -> None:
+        if self.with_features is None:
+            self.seldom.learn_features(kind, option, features, reward, cost, task)
+        else:
+            self.with_features[1](self.holder, kind, features, option, reward, cost, self.seed_key, task)
+
+    @cached_property  # with the first task that has features: for the many without, it would be seconds for nothing
+    def with_features(self) -> tuple[Any, Any] | None:
+        """Machine code for tasks with features; None if numba cannot make it, by now too late for another engine."""
+        methods, number, value = methods_of(self.policy), 0, 0.0
+        numbers, values = np.zeros(1, np.uint32), np.zeros(1)
+        choosing = number, values, numbers, numbers, number, number
+        learning = number, values, number, value, value, number, number
+        try:
+            return (
+                entry_point(machine_code(choose_one_by_features, methods), (self.holder, *choosing)),
+                entry_point(machine_code(learn_features_of_one, methods), (self.holder, *learning)),
+            )
+        except Exception as error:
+            name, cause = type(self.policy).__name__, first_cause(str(error))
+            log.warning("numba cannot compile what %s does with features, which is slower now: %s", name, cause)
+            return None
+
 
 def entry_point(function: Any, arguments: tuple[Any, ...]) -> Any:
     """The machine code for arguments of these types."""
@@ -225,7 +307,9 @@ def types_of(*values: Any) -> tuple[Any, ...]:
 
 def blank(policy: Policy) -> Folded:
     """A state to try things on."""
-    return Folded(new_totals(2, 2), policy.init(2, 2))
+    return Folded(
+        new_totals(2, 2), empty(policy, 2, 2, LEAST_ROOM if looks_at_features(policy) else 0), no_features(2, 2)
+    )
 
 
 def try_all(engine: Engine) -> None:
@@ -239,6 +323,13 @@ def try_all(engine: Engine) -> None:
     seldom.fail_again(0, 0, 1.0, 1)
     seldom.take_back_loss(0, 0, 1.0, 1)
     seldom.forgive(0, 0)
+
+
+def try_features(engine: Engine) -> None:
+    """The same for a task with features."""
+    features = np.full(LEAST_ROOM, 0.5)
+    option = int(engine.choose(offer_of(0, [0]), {0: 1}, 1, features)[0])
+    engine.learn_features(0, option, features, 0.5, 1.0, 1)
 
 
 def choose_one(holder: Any, kind: int, options: Indices, pending: Indices, seed_key: int, task: int) -> Judged:
@@ -263,3 +354,16 @@ def learn_one(
 def observe_one(holder: Any, kind: int, option: int, reward: float, cost: float, seed_key: int, task: int) -> None:
     observe(holder.policy, holder.state, kind, option, reward, cost, Rng(seed_key, task))
     count_observation(holder.totals, kind, option)
+
+
+def choose_one_by_features(
+    holder: Any, kind: int, features: Floats, options: Indices, pending: Indices, seed_key: int, task: int
+) -> Judged:
+    made = choose_by_features(holder.policy, holder.state, kind, features, options, pending, Rng(seed_key, task))
+    return made.option, made.reward_estimate, made.cost_estimate
+
+
+def learn_features_of_one(
+    holder: Any, kind: int, features: Floats, option: int, reward: float, cost: float, seed_key: int, task: int
+) -> None:
+    learn_features(holder.policy, holder.state, kind, features, option, reward, cost, Rng(seed_key, task))

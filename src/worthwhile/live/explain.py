@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 
 from worthwhile.formatting import shown
 from worthwhile.live.batch import Batch
-from worthwhile.live.engines import offer_of
+from worthwhile.live.by_features import UNCHANGED, ByFeatures, named, why_by_features
+from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.fold import Fold
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
 from worthwhile.live.stores.base import RESULT, STATES, TaskRow
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import counted
-from worthwhile.live.validation import Option
+from worthwhile.live.validation import Option, features_in
+from worthwhile.policies.features import NOTHING, Feature
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class Explanation:
     reason: str | None = None  # of a failure
     attempts: list[Attempt] = field(default_factory=list)  # earlier ones; what is explained is the latest
     total_cost: float | None = None  # of all of them
+    features: dict[str, Feature] | None = None  # of the task
+    by_features: ByFeatures | None = None  # what they led to, if the policy says
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class TaskLine:
     reason: str | None = None  # of a failure
     attempts: int = 1
     total_cost: float | None = None  # of all attempts
+    features: dict[str, Feature] | None = None
 
 
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
@@ -92,11 +97,12 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
     if fold is not None and max(row.numbers) >= len(replica.options.texts):
         raise Damaged("tasks", f"scheduler {replica.id}, task {row.task}", f"options = {row.options}: one has no name")
     judged = [] if fold is None else judgements(row, fold, replica)
+    told = None if fold is None else told_by_features(row, fold, replica)
     return Explanation(
         str(row.task),
         replica.kinds.texts[row.kind],
         replica.option(row.option),
-        "it was recorded elsewhere, and imported" if fold is None else in_words(row, judged, fold),
+        "it was recorded elsewhere, and imported" if fold is None else in_words(row, judged, fold, told),
         "none" if fold is None else policy_words(replica.policies.texts[row.policy]),
         row.price,
         row.seen,
@@ -108,7 +114,14 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
         reasons(batch, [row]).get(row.task),
         earlier_attempts(row, replica),
         total_cost(row),
+        features_of(row),
+        told,
     )
+
+
+def features_of(row: TaskRow) -> dict[str, Feature] | None:
+    """What is known of a task beside its kind."""
+    return None if row.features is None else dict(features_in(row.features))
 
 
 def earlier_attempts(row: TaskRow, replica: Replica) -> list[Attempt]:
@@ -142,7 +155,7 @@ def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
     for option, running in pending_of(row).items():
         arm, chosen = (row.kind, option), option == row.option
         reward, cost = map(float, fold.engine.judge(*arm)[1:])
-        if chosen:
+        if chosen and row.features is None:  # the others are not judged by features, either
             reward, cost = row.reward_estimate, row.cost_estimate
         score = reward - row.price * cost if row.price is not None and cost > 0.0 else None
         counts = int(totals.failed[arm]), fold.benched(*arm)
@@ -157,15 +170,15 @@ def pending_of(row: TaskRow) -> dict[int, int]:
     return {option: count for option, count in zip(row.numbers, pending, strict=True) if option in offered}
 
 
-def in_words(row: TaskRow, judged: list[Judgement], fold: Fold) -> str:
+def in_words(row: TaskRow, judged: list[Judgement], fold: Fold, told: ByFeatures | None) -> str:
     """Why this option."""
-    why = why_chosen(row, judged, fold)
+    why = why_chosen(row, judged, fold, told)
     if row.choice[0] == row.attempt:
         return why
     return f"whoever takes a task over keeps its option. It was chosen because {why}"
 
 
-def why_chosen(row: TaskRow, judged: list[Judgement], fold: Fold) -> str:
+def why_chosen(row: TaskRow, judged: list[Judgement], fold: Fold, told: ByFeatures | None) -> str:
     chosen = next(option for option in judged if option.chosen)
     if len(judged) == 1:
         of_several = chosen.works and len(row.untried) > 1
@@ -176,7 +189,29 @@ def why_chosen(row: TaskRow, judged: list[Judgement], fold: Fold) -> str:
         return first_try(row, fold)
     if all(option.pulls == option.failed for option in judged):
         return "nothing has succeeded yet for this kind: options take turns"
+    if told is not None and not chosen.benched:
+        return why_by_features(told, chosen.option) or f"{whatever_features(row, judged, chosen, told)}; {UNCHANGED}"
+    if not chosen.benched and judged_by_features(row, fold):
+        return (
+            f"for its features, a reward of {row.reward_estimate:.3g} at a cost of {row.cost_estimate:.3g} was expected"
+        )
     return by_estimates(row, judged, chosen)
+
+
+def whatever_features(row: TaskRow, judged: list[Judgement], chosen: Judgement, told: ByFeatures) -> str:
+    """Why an option for which the features of the task had no part; what was expected of it here may be less."""
+    best = told.effect == NOTHING and row.price is not None and chosen.option == told.usual and chosen.works
+    return (
+        f"its score, reward − θ·cost with θ = {row.price:g}, was the best overall"
+        if best
+        else by_estimates(row, judged, chosen)
+    )
+
+
+def judged_by_features(row: TaskRow, fold: Fold) -> bool:
+    """Whether the policy expected something else of the option than for a task without features."""
+    _, reward, cost = fold.engine.judge(row.kind, row.option)
+    return fold.vector(row.features) is not None and (reward, cost) != (row.reward_estimate, row.cost_estimate)
 
 
 def first_try(row: TaskRow, fold: Fold) -> str:
@@ -188,7 +223,7 @@ def first_try(row: TaskRow, fold: Fold) -> str:
         return here
     if attempts == failed:
         return f"{here}; with others it had failed in {counted(failed, 'attempt')} of {attempts:,}, and was due again"
-    return f"{here}; others led to expect a reward of {row.reward_estimate:.3g} at a cost of {row.cost_estimate:.3g}"
+    return f"{here}; other kinds suggested a reward of {row.reward_estimate:.3g} at a cost of {row.cost_estimate:.3g}"
 
 
 def by_estimates(row: TaskRow, judged: list[Judgement], chosen: Judgement) -> str:
@@ -218,10 +253,26 @@ def by_score(chosen: Judgement, score: float, judged: list[Judgement], price: fl
 
 def repeats(row: TaskRow, fold: Fold) -> bool:
     """Whether the policy, asked again, takes the same option."""
-    attempt, pending = row.choice[0], pending_of(row)
-    running = {option: count for option, count in pending.items() if count}
+    attempt, (offer, running) = row.choice[0], offered(row)
     engine = fold.engine if attempt == 0 else fold.engine.seldom.for_attempt(attempt)
-    return int(engine.choose(offer_of(row.kind, list(pending)), running, row.task)[0]) == row.option
+    made = engine.choose(offer, running, row.task, fold.vector(row.features))
+    return int(made[0]) == row.option
+
+
+def offered(row: TaskRow) -> tuple[Offer, dict[int, int]]:
+    """What was on offer, and running."""
+    pending = pending_of(row)
+    return offer_of(row.kind, list(pending)), {option: count for option, count in pending.items() if count}
+
+
+def told_by_features(row: TaskRow, fold: Fold, replica: Replica) -> ByFeatures | None:
+    """What the features of a task led to; None if it has none, or the policy does not say."""
+    vector, attempt, engine = fold.vector(row.features), row.choice[0], fold.engine.seldom
+    if vector is None:
+        return None
+    engine = engine.for_attempt(attempt) if attempt else engine
+    told = engine.by_features(*offered(row), row.task, vector, row.option)
+    return None if told is None else named(told, features_of(row) or {}, replica)
 
 
 def latest(batch: Batch, count: int) -> list[TaskLine]:
@@ -254,4 +305,5 @@ def task_line(batch: Batch, row: TaskRow, reason: str | None) -> TaskLine:
         reason,
         row.attempt + 1,
         total_cost(row),
+        features_of(row),
     )

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
-from math import prod
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from worthwhile import state as states
 from worthwhile.errors import BrokenRule
 from worthwhile.live.engines import engine_of
-from worthwhile.live.stores.base import OWN, REPLACES, RESTORED, WORTH_A_NUMBER, LogRow, Snapshot
-from worthwhile.live.totals import Folded, count_unmeasured, new_totals
-from worthwhile.policies.base import Policy
-from worthwhile.state import Size
+from worthwhile.live.stores.base import LOST, OWN, REPLACES, RESTORED, WORTH_A_NUMBER, LogRow, Snapshot
+from worthwhile.live.totals import SAMPLED, Folded, count_expected, count_unmeasured, new_totals, no_features
+from worthwhile.live.validation import MOST_FEATURES, feature_fault, features_in
+from worthwhile.policies.base import Policy, looks_at_features
+from worthwhile.policies.features import FeaturesSoFar, feature_vector
+from worthwhile.policies.features import room_for as feature_room
+from worthwhile.state import Floats
 
-ROOM = Size(8, 8)  # of a new state; it doubles when it is full
+
+class Room(NamedTuple):
+    """How many kinds, options and features a state has room for."""
+
+    kinds: int
+    options: int
+    features: int = 0  # of a policy that looks at them
+
+    @property
+    def cells(self) -> int:
+        return self.kinds * self.options
+
+
+ROOM = Room(8, 8)  # of a new state; it doubles when it is full
 FINITE = "reward", "cost", "overhead", "reward_estimate", "cost_estimate"  # numbers, in an entry of the log
 MOST_CELLS = 1 << 24  # kinds × options, as there is room for them; each takes about a hundred bytes
 MOST_NAMED = 100  # bad entries that are kept by name; the rest are counted
@@ -34,8 +49,12 @@ class SetAside(NamedTuple):
 class Fold:
     """What one policy makes of the log, up to entry `position`."""
 
-    def __init__(self, policy: Policy, number: int, seed_key: int, engine: str) -> None:
+    def __init__(
+        self, policy: Policy, number: int, seed_key: int, engine: str, features: Mapping[str, int] | None = None
+    ) -> None:
         self.policy, self.number = policy, number
+        self.looks_at_features = looks_at_features(policy)
+        self.feature_numbers = {} if features is None else features  # by name; there may come more
         self.engine = engine_of(engine, policy, seed_key)
         self.position, self.bad = 0, 0
         self.set_aside: list[SetAside] = []
@@ -43,9 +62,10 @@ class Fold:
         self.size = ROOM
         self.put(self.init(*ROOM))
 
-    def init(self, kinds: int, options: int) -> Folded:
+    def init(self, kinds: int, options: int, features: int = 0) -> Folded:
         """An empty state, in the way of a policy's `init`: growing and storing need no more."""
-        return Folded(new_totals(kinds, options), self.policy.init(kinds, options))
+        learned = states.empty(self.policy, kinds, options, features)
+        return Folded(new_totals(kinds, options), learned, no_features(kinds, options))
 
     def put(self, state: Folded) -> None:
         self.state = state
@@ -60,17 +80,51 @@ class Fold:
         price: float | None = self.prices[0]
         return price
 
-    def fit(self, kinds: int, options: int) -> None:
-        """Room for so many kinds and options."""
+    def fit(self, kinds: int, options: int, features: int = 0) -> None:
+        """Room for so many kinds, options and features."""
         self.kinds, self.options = kinds, options
-        if kinds > self.size.kinds or options > self.size.options:
-            self.size = self.room_for(kinds, options)
-            self.put(states.grow(self, self.state, *self.size))
+        room = self.room_for(kinds, options, features)
+        if room != self.size:
+            self.size = room
+            self.put(states.grow(self, self.state, *room))
 
-    def room_for(self, kinds: int, options: int) -> Size:
+    def room_for(self, kinds: int, options: int, features: int = 0) -> Room:
         """How large the state will be: powers of two, never smaller than it is."""
-        kinds, options = (1 << (count - 1).bit_length() for count in (kinds, options))
-        return Size(max(self.size.kinds, kinds), max(self.size.options, options))
+        needed = *(1 << (count - 1).bit_length() for count in (kinds, options)), self.room_for_features(features)
+        return Room(*map(max, self.size, needed))
+
+    def room_for_features(self, features: int) -> int:
+        return feature_room(features) if self.looks_at_features else 0
+
+    def vector(self, features: str | None) -> Floats | None:
+        """The features of a task as the policy sees them; None if there are none, or it does not look at any."""
+        if features is None or not self.looks_at_features:
+            return None
+        return feature_vector(features_in(features), self.feature_numbers, self.size.features)
+
+    def learn_features(self, row: LogRow, cost: float) -> None:
+        """What came of a task with these features, if the policy looks at them."""
+        vector = None if row.outcome == LOST else self.vector(row.features)  # what is lost may yet report
+        if vector is not None:
+            reward = math.nan if row.reward is None else row.reward
+            if row.observed == OWN and row.policy == self.number:
+                self.count_features(row, vector, cost)
+            self.engine.learn_features(row.kind, row.option, vector, reward, cost, row.task)
+
+    def count_features(self, row: LogRow, features: Floats, cost: float) -> None:
+        """What was expected of a task that is learned from next, now and then."""
+        counts = self.state.features
+        counts.reports[0] += 1.0
+        if counts.reports[0] % SAMPLED == 0.0 and hasattr(self.policy, "beyond_usual"):
+            engine = self.engine.seldom
+            beyond = self.policy.beyond_usual(engine.state, row.kind, engine.seen(features))
+            count_expected(counts, row.kind, row.option, cost * (self.price or 0.0), beyond)
+
+    def features_so_far(self) -> FeaturesSoFar | None:
+        """Which features matter; None if no task has any, or the policy does not say."""
+        so_far = getattr(self.policy, "features_so_far", None)
+        told: FeaturesSoFar | None = so_far(self.state.learned) if so_far and self.size.features else None
+        return told
 
     def take(self, rows: Iterable[LogRow]) -> None:
         """Learn from the next entries of the log; what cannot be learned from is set aside."""
@@ -88,10 +142,12 @@ class Fold:
         """The next entry, known to be sound."""
         (
             number, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy,
-            outcome, _, _,
+            outcome, _, features, _,
         ) = row  # fmt: skip
         cost += overhead
         try:
+            if features is not None and observed >= OWN:
+                self.learn_features(row, cost)
             if observed < OWN:
                 self.learn_more(row, cost)
             elif observed > OWN and reward is not None:
@@ -123,6 +179,7 @@ class Fold:
                 engine.discount_result(kind, option, row.reward_estimate, row.cost_estimate)
             else:
                 engine.take_back_loss(kind, option, row.cost_estimate, task)
+        self.learn_features(row, cost)
         if row.reward is None:
             engine.fail_again(kind, option, cost, task)
         else:
@@ -168,9 +225,10 @@ class Fold:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot; raises whatever a damaged one may lead to, and then changes nothing."""
-        size = Size(snapshot.kinds, snapshot.options)
-        if min(size) < 1 or prod(size) > MOST_CELLS:
-            raise ValueError(f"it has {size.kinds} kinds and {size.options} options")
+        size = Room(snapshot.kinds, snapshot.options, snapshot.features)
+        most = self.room_for_features(MOST_FEATURES)
+        if min(size[:2]) < 1 or size.cells > MOST_CELLS or not 0 <= size.features <= most:
+            raise ValueError(f"it has {size.kinds} kinds, {size.options} options and {size.features} features")
         state = self.init(*size)
         checksum = first_checksum(snapshot, state)
 
@@ -196,7 +254,7 @@ class Fold:
 
     def same_as(self, other: Fold) -> bool:
         """Whether both have learned the same, to the bit."""
-        size = max(self.size.kinds, other.size.kinds), max(self.size.options, other.size.options)
+        size = Room(*map(max, self.size, other.size))
         mine, others = (states.grow(fold, fold.state, *size) for fold in (self, other))
         return states.same(mine, others) and self.set_aside == other.set_aside
 
@@ -234,4 +292,5 @@ def fault(row: LogRow, kinds: int, options: int) -> str:
             return f"task {row.task}: {field} = {value!r} is not a finite number"
     if row.cost <= 0.0 or row.overhead < 0.0:
         return f"task {row.task}: cost = {row.cost!r} with overhead {row.overhead!r} is not above 0"
-    return f"task {row.task}: {row.damage}" if row.damage else ""
+    damage = row.damage or ("" if row.features is None else feature_fault(row.features))
+    return f"task {row.task}: {damage}" if damage else ""

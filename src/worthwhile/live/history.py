@@ -20,7 +20,7 @@ FORMATS = (".parquet", ".csv", ".jsonl")
 TYPES = {
     "number": "int64", "task_type": "string", "item_id": "string", "option": "string", "reward": "float64",
     "cost": "float64", "overhead": "float64", "observed": "bool", "option_json": "string", "outcome": "string",
-    "reason": "string", "attempt": "int64",
+    "reason": "string", "attempt": "int64", "features": "string",
 }  # fmt: skip
 Line = dict[str, Any]
 MOST_UNTOLD = 1000  # attempts in a row, of one task
@@ -43,6 +43,7 @@ def line_of(entry: LogRow, replica: Replica) -> Line:
         "outcome": OUTCOMES[entry.outcome],
         "reason": entry.reason or "",
         "attempt": attempt_of(entry),
+        "features": entry.features or "",
     }
 
 
@@ -81,6 +82,7 @@ def take_in(batch: Batch, records: Sequence[Recorded]) -> int:
     replica, before = batch.replica, len(batch.entries)
     look_up(batch, records)
     batch.announce([record.kind for record in records], [record.option for record in records])
+    replica.name_features(record.features for record in records if record.features is not None)
     for record in records:
         kind, option = replica.name("kind", record.kind), replica.name("option", record.option)
         row = batch.by_key(record.key) or batch.add(task_of(record, kind, option, batch))
@@ -96,6 +98,11 @@ def look_up(batch: Batch, records: Sequence[Recorded]) -> int:
     batch.keep_keyed(batch.tx.keyed(batch.replica.id, list({record.key for record in records})))
     check_tasks(batch, records)
     return count_new(records, known_rows(batch, records))
+
+
+def check_features(batch: Batch, records: Sequence[Recorded]) -> None:
+    """Refuse history with more features than a scheduler can know."""
+    batch.replica.new_features(record.features for record in records if record.features is not None)
 
 
 def known_rows(batch: Batch, records: Sequence[Recorded]) -> dict[Which, Recorded]:
@@ -180,7 +187,7 @@ def task_of(record: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
     return TaskRow.running(
         task=task, kind=kind, option=option, options=str(option), pending="0", reward_estimate=0.0, cost_estimate=0.0,
         price=None, seen=batch.replica.fold.position, policy=NO_POLICY, key=record.key, decided=now, lease_end=now,
-        overhead=overhead_of(record, batch),
+        overhead=overhead_of(record, batch), features=record.features,
     )._replace(cancelled=1)  # fmt: skip
 
 

@@ -7,14 +7,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from hashlib import blake2b
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from worthwhile.columns import Columns, named, truths, with_outcomes
-from worthwhile.errors import BadTable, Error
+from worthwhile.columns import FEATURE, Columns, named, truths, with_outcomes
+from worthwhile.errors import BadTable, BadTask, Error
 from worthwhile.live.recorded import Recorded, as_option, count_new, recorded
 from worthwhile.live.stores.base import RESULT
-from worthwhile.live.validation import check_text
+from worthwhile.live.validation import check_text, quoted
 from worthwhile.tables import OUTCOMES, as_table, numbers, read_columns
 
 DIGEST = 12  # bytes: among a billion different rows, two have the same with a chance of 1 in 10¹¹
@@ -49,6 +50,9 @@ class HistoryFile:
         self.attempt = numbers(self.column("attempt", 0), f"{path}, column attempt", first_row)
         self.observed = truths(self.column("observed", False), f"{path}, column observed", first_row)
         self.outcome, self.reason = self.column("outcome", OUTCOMES[RESULT]), self.column("reason", "")
+        self.features = self.column("features", None)
+        single = [name for name in columns if name.startswith(FEATURE)]
+        self.feature = {name.removeprefix(FEATURE): columns[name] for name in single}
         self.options: dict[str, Any] = {}  # by their texts: a file has few, in many rows
         self.alike: Counter[str] = Counter()  # rows so far that say the same
 
@@ -72,9 +76,21 @@ class HistoryFile:
             outcome=str(self.outcome[index]),
             reason=str(self.reason[index] or ""),
             attempt=int(attempt) if attempt == attempt // 1 else attempt,  # which is refused
+            features=self.features_at(index),
             place=self.place(index),
         )
         return record._replace(key=check_text("key", f"{self.name}:{self.item(index, record)}"))
+
+    def features_at(self, index: int) -> dict[str, Any]:
+        """The features that a row tells, all in one column or each in its own."""
+        told = self.features[index]
+        if isinstance(told, str) and told:
+            told = json.loads(told)
+        known = {} if is_missing(told) else told
+        if not isinstance(known, Mapping):
+            raise BadTask(f'features = {quoted(told)}; give a JSON object, like {{"clauses": 12}}')
+        alone = {name: values[index] for name, values in self.feature.items() if not is_missing(values[index])}
+        return {**known, **{name: as_option(one) if isinstance(one, str) else one for name, one in alone.items()}}
 
     def option(self, index: int) -> Any:
         """An option as JSON has it; text that reads as JSON is taken as such."""
@@ -96,7 +112,17 @@ class HistoryFile:
         if "item_id" in self.columns:
             item = str(self.columns["item_id"][index])
             return item if "observed" in self.columns else f"{item}:{self.columns['option'][index]}"
-        said = json.dumps([record.kind, record.option, record.reward, record.cost, record.overhead, record.outcome])
+        said = json.dumps(
+            [record.kind, record.option, record.reward, record.cost, record.overhead, record.outcome]
+            + ([] if record.features is None else [record.features])
+        )
         digest = blake2b(said.encode(), digest_size=DIGEST).hexdigest()
         self.alike[digest] += 1
         return f"{digest}:{self.alike[digest]}"
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell says nothing: an empty text, or in Parquet NaN."""
+    if isinstance(value, str):
+        return value.lower() in ("", "nan")
+    return value is None or (isinstance(value, Real) and math.isnan(value))

@@ -127,6 +127,7 @@ class LogStatistics:
 
     def __init__(self, ask: Callable[[Callable[[Batch], Any]], Any]) -> None:
         self.ask, self.lock, self.busy = ask, threading.RLock(), False
+        self.forgotten = 0  # how often something was taken out of the log that was read
         self.forget()
 
     def forget(self) -> None:
@@ -162,16 +163,19 @@ class LogStatistics:
             self.lock.release()
 
     def follow(self, look: Callable[[Batch], Seen]) -> Seen:
-        def portion(batch: Batch) -> tuple[int, Sequence[LogRow], tuple[int, int], Seen | None]:
+        def portion(batch: Batch) -> tuple[int, int, Sequence[LogRow], tuple[int, int], Seen | None]:
             replica = batch.replica
             rows = batch.tx.reports(replica.id, self.position, PORTION)
             known = len(replica.kinds.texts), len(replica.options.texts)
-            return batch.header.reports, rows, known, look(batch) if len(rows) < PORTION else None
+            seen = look(batch) if len(rows) < PORTION else None
+            return batch.header.reports, replica.forgotten, rows, known, seen
 
         while True:
-            reports, rows, known, seen = self.ask(portion)
-            if reports < self.position or self.outdated:  # the store was put back to an earlier state
+            reports, forgotten, rows, known, seen = self.ask(portion)
+            # the store was put back to an earlier state, or the log lost something
+            if reports < self.position or self.outdated or forgotten != self.forgotten:
                 self.forget()
+                self.forgotten = forgotten
                 continue
             self.take(rows, *known)
             if len(rows) < PORTION:

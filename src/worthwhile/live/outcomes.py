@@ -175,6 +175,7 @@ class Outcomes(Rows):
 
     def log_outcome(self, row: TaskRow, reward: float | None, cost: float, outcome: int, reason: str | None) -> int:
         """What came of the latest attempt at a task, as an entry of the log; its number."""
+        reason = reason if self.replica.settings.store_reasons else None
         number = self.header.reports + len(self.entries) + 1
         entry = row.log_row(number, reward, cost)._replace(observed=OWN - row.attempt, outcome=outcome, reason=reason)
         if row.outcome == LOST:

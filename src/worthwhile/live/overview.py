@@ -14,20 +14,31 @@ import numpy.typing as npt
 from worthwhile.errors import BadProblem
 from worthwhile.formatting import shown
 from worthwhile.learning import Sums
-from worthwhile.live.advice import about_failures, about_options, about_tasks, listed
+from worthwhile.live.advice import about_failures, about_features, about_options, about_tasks, listed
 from worthwhile.live.batch import Batch
 from worthwhile.live.completed import completed_ratio, failure_cost, failure_error
+from worthwhile.live.fold import Fold
 from worthwhile.live.log_statistics import UNKNOWN, Failures, LogStatistics, score_errors
 from worthwhile.live.settings import policy_words
 from worthwhile.live.stores.schema import Damaged
-from worthwhile.live.summary import Comparison, KindSummary, OptionSummary, Summary, counted
-from worthwhile.live.totals import Totals
+from worthwhile.live.summary import (
+    Comparison,
+    FeatureShare,
+    FeaturesSummary,
+    KindSummary,
+    OptionSummary,
+    Summary,
+    counted,
+)
+from worthwhile.live.totals import Totals, expected_gain
 from worthwhile.live.validation import Option, option_text
 from worthwhile.optimum import solve
+from worthwhile.policies.features import FeaturesSoFar
 from worthwhile.problem import Problem
 from worthwhile.state import Floats
 
 SURE = 2.0  # standard errors
+NEVER_AGAIN = 0.99  # of the texts that a feature has: what comes once tells nothing
 FEWEST = 2  # results of an option before a kind is settled; what is clearly worse is hardly ever tried a third time
 
 Counts = npt.NDArray[np.int64]
@@ -49,6 +60,7 @@ class Standing(NamedTuple):
     failed: Counts
     history: Counts
     benched: dict[Arm, int | None]  # and when each is tried again
+    ids: list[str]  # features that are different in nearly every task
 
 
 def summary(name: str, statistics: LogStatistics) -> Summary:
@@ -73,8 +85,19 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
             history_reward=math.fsum(imported.reward for imported in statistics.history.values()),
             history_cost=math.fsum(imported.cost for imported in statistics.history.values()),
         )  # fmt: skip
-        warnings = [*about_failures(kinds), *about_options(so_far, kinds, changed), *about_tasks(so_far)]
-        return replace(so_far, kinds=kinds, comparisons=comparisons(now, own, moments), warnings=warnings)
+        warnings = [
+            *about_failures(kinds),
+            *about_options(so_far, kinds, changed),
+            *about_tasks(so_far),
+            *about_features(now.ids),
+        ]
+        simpler = [] if chosen_by_features(so_far) else comparisons(now, own, moments)
+        return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings)
+
+
+def chosen_by_features(so_far: Summary) -> bool:
+    """Whether options get the tasks that suit them: then their means are no forecast for all tasks."""
+    return so_far.features is not None and so_far.features.believed > 0.0
 
 
 def completed_here(totals: Totals, retried: Floats, statistics: LogStatistics) -> float | None:
@@ -105,7 +128,22 @@ def standing(name: str, batch: Batch) -> Standing:
     options = [replica.option(number) for number in range(len(texts))]
     failing: list[list[int]] = np.argwhere(totals.failed > 0.0).tolist()
     benched = {(kind, option): fold.next_try(kind, option) for kind, option in failing if fold.benched(kind, option)}
-    return Standing(so_far, kinds, options, texts, settings.retired, totals, running, expired, failed, history, benched)
+    seen = running, expired, failed, history
+    features, names = fold.features_so_far(), replica.features.texts
+    if features is None:
+        return Standing(so_far, kinds, options, texts, settings.retired, totals, *seen, benched, [])
+    so_far = replace(so_far, features=features_summary(features, names, fold))
+    ids = [name for name, different in zip(names, features.different, strict=False) if different > NEVER_AGAIN]
+    return Standing(so_far, kinds, options, texts, settings.retired, totals, *seen, benched, ids)
+
+
+def features_summary(features: FeaturesSoFar, names: Sequence[str], fold: Fold) -> FeaturesSummary:
+    """Which features matter, and what they bring."""
+    whole = math.fsum(features.importance)
+    shares = [FeatureShare(name, gain / whole) for name, gain in zip(names, features.importance, strict=False) if gain]
+    shares.sort(key=lambda one: -one.share)
+    reports = int(fold.state.features.reports[0])
+    return FeaturesSummary(reports, features.believed, expected_gain(fold.state), shares)
 
 
 def put_counts(counts: Counts, rows: Iterable[tuple[int, int, int]]) -> None:

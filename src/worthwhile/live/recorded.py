@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from worthwhile.errors import AlreadyReported, BadFeedback, BadTask
 from worthwhile.live.stores.base import LOST, RESULT
-from worthwhile.live.validation import attempt_number, check_text, feedback, not_negative, option_text, reason_text
+from worthwhile.live.validation import (
+    attempt_number,
+    check_text,
+    feature_text,
+    feedback,
+    not_negative,
+    option_text,
+    reason_text,
+)
 from worthwhile.tables import OUTCOMES
 
 
@@ -26,6 +34,7 @@ class Recorded(NamedTuple):
     outcome: str = OUTCOMES[RESULT]
     reason: str = ""
     attempt: int = 0  # at the task
+    features: str | None = None  # of the task, JSON
     place: str = ""  # where it stands, for messages
 
     @property
@@ -48,6 +57,7 @@ def recorded(
     outcome: str = OUTCOMES[RESULT],
     reason: str = "",
     attempt: int = 0,
+    features: Mapping[str, Any] | None = None,
     place: str = "",
 ) -> Recorded:
     """A row of history, checked."""
@@ -59,8 +69,8 @@ def recorded(
     if reward is not None or outcome == OUTCOMES[RESULT]:
         reward = feedback("reward", reward)
     cost, overhead = feedback("cost", cost), None if overhead is None else not_negative("overhead", overhead)
-    why, which = reason_text(reason) or "", attempt_number(attempt)
-    return Recorded(key, kind, option, reward, cost, overhead, observed, outcome, why, which, place)
+    why, which, known = reason_text(reason) or "", attempt_number(attempt), feature_text(features)
+    return Recorded(key, kind, option, reward, cost, overhead, observed, outcome, why, which, known, place)
 
 
 def which(record: Recorded) -> Which:

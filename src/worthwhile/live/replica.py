@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Sequence
-from math import prod
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from worthwhile.errors import BadTask, Error
@@ -18,7 +17,7 @@ from worthwhile.live.fold import MOST_CELLS, Fold
 from worthwhile.live.settings import Settings, policy_from, settings_from
 from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
 from worthwhile.live.stores.schema import Damaged
-from worthwhile.live.validation import check_text, option_text, option_texts
+from worthwhile.live.validation import MOST_FEATURES, check_text, feature_fault, features_in, option_text, option_texts
 from worthwhile.policies.base import Policy
 
 log = logging.getLogger(__name__)
@@ -26,6 +25,7 @@ log = logging.getLogger(__name__)
 PORTION = 10_000  # entries of the log read at once
 SOON = 500  # entries that are learned from while others wait
 SNAPSHOT_EVERY = 20_000  # entries of the log
+WITH_FEATURES = 10  # times as long it takes to learn from an entry, at least
 LOOKED_THROUGH_PER_ENTRY, WRITTEN_PER_ENTRY = 5000, 1000  # bytes of a state, in a part of the time that an entry takes
 TOUCHED_PER_ENTRY = 200  # bytes of a state, at most
 MOST_OFFERS = 10_000  # lists of options that are remembered
@@ -48,9 +48,12 @@ class Replica:
     def __init__(self, header: Header, engine: str, given_policies: dict[str, Policy]) -> None:
         self.id, self.seed_key, self.engine = header.id, header.seed_key, engine
         self.given_policies = given_policies
-        self.kinds, self.options, self.policies = Names(), Names(), Names("none")
-        self.roles = {"kind": self.kinds, "option": self.options, "policy": self.policies}
+        self.kinds, self.options, self.policies, self.features = Names(), Names(), Names("none"), Names()
+        self.roles = {
+            "kind": self.kinds, "option": self.options, "policy": self.policies, "feature": self.features,
+        }  # fmt: skip
         self.known_names, self.generation = 0, -1  # how many, and of the settings
+        self.forgotten = -1  # `settings.forgotten` of the log that the fold has learned from
         self.added: list[NameRow] = []  # by this batch, to be stored
         self.offers: dict[Any, Offer] = {}
         self.values: list[Any] = []  # the options as users write them, by number
@@ -70,7 +73,8 @@ class Replica:
         if header.generation != self.generation:
             self.use_settings(tx.settings(self.id))
             self.offers.clear()
-            if self.generation < 0 or self.settings.policy != self.fold.number:
+            if self.settings.forgotten != self.forgotten or self.settings.policy != self.fold.number:
+                self.forgotten = self.settings.forgotten
                 self.fold = self.new_fold(self.settings.policy)
                 self.restore(tx, header)
             self.generation = header.generation
@@ -116,11 +120,13 @@ class Replica:
         if row.kind >= kinds or row.option >= options or row.policy >= policies:
             says = f"no names for kind {row.kind}, option {row.option} and policy {row.policy}, or one of them"
             raise Damaged("tasks", f"scheduler {self.id}, task {row.task}", says)
+        if row.features is not None and (why := feature_fault(row.features)):
+            raise Damaged("tasks", f"scheduler {self.id}, task {row.task}", why)
         return row
 
     def fold_backlog(self, until: int = 0) -> None:
         """Learn from what was read; what should be there and is not, is missing."""
-        self.fold.fit(len(self.kinds.texts), len(self.options.texts))
+        self.fit(self.fold)
         self.fold.take(self.backlog)
         if self.fold.position < until:
             self.fold.miss(until)
@@ -137,9 +143,13 @@ class Replica:
             raise Damaged(
                 "names", f"scheduler {self.id}, policy {number}", f"{text!r} is no policy: {error}"
             ) from error
-        fold = Fold(policy, number, self.seed_key, self.engine)
-        fold.fit(len(self.kinds.texts), len(self.options.texts))
+        fold = Fold(policy, number, self.seed_key, self.engine, self.features.number)
+        self.fit(fold)
         return fold
+
+    def fit(self, fold: Fold) -> None:
+        """Room for all that has a name."""
+        fold.fit(len(self.kinds.texts), len(self.options.texts), len(self.features.texts))
 
     def restore(self, tx: Transaction, header: Header) -> None:
         """Start from the snapshot; the log alone would do."""
@@ -150,8 +160,9 @@ class Replica:
     def snapshot_spacing(self) -> int:
         """So many entries of the log that a snapshot costs a few per cent of what they did."""
         whole = self.fold.bytes
+        every = SNAPSHOT_EVERY // (WITH_FEATURES if self.fold.size.features else 1)
         written = min(whole, TOUCHED_PER_ENTRY * self.fold.position)
-        return max(SNAPSHOT_EVERY, whole // LOOKED_THROUGH_PER_ENTRY + written // WRITTEN_PER_ENTRY)
+        return max(every, whole // LOOKED_THROUGH_PER_ENTRY + written // WRITTEN_PER_ENTRY)
 
     def want_snapshot(self) -> None:
         """Have one saved after this transaction."""
@@ -165,9 +176,11 @@ class Replica:
         return due
 
     def save(self, tx: Transaction, name: str) -> int:
-        """Keep what is known, unless the store was put back to an earlier state; the position of the snapshot."""
+        """Keep what is known, unless the store knows better: it was put back, or something forgotten; where that is."""
         header = tx.open(name)
         if header is None or header.id != self.id or header.reports < self.fold.position:
+            return self.saved
+        if settings_from(tx.settings(self.id)).forgotten != self.forgotten:
             return self.saved
         tx.save(self.id, self.fold.snapshot())
         return self.fold.position
@@ -186,12 +199,12 @@ class Replica:
         try:
             if not fold.position < snapshot.number <= until:
                 return
-            if snapshot.kinds > fold.size.kinds or snapshot.options > fold.size.options:
-                raise ValueError("it has more kinds and options than there are")
+            if any(map(int.__gt__, (snapshot.kinds, snapshot.options, snapshot.features), fold.size)):
+                raise ValueError("it has more kinds, options and features than there are")
             fold.restore(snapshot)
         except Exception as error:  # whatever damaged bytes may lead to
             log.warning("a snapshot cannot be used, the log is read from its start: %s", error)
-        fold.fit(len(self.kinds.texts), len(self.options.texts))
+        self.fit(fold)
 
     def name(self, role: str, text: str) -> int:
         """The number of a name, a new one if it is new."""
@@ -202,13 +215,27 @@ class Replica:
             self.added.append(NameRow(self.known_names, role, len(names.texts), text))
             names.add(text)
             if role != "policy":
-                self.fold.fit(len(self.kinds.texts), len(self.options.texts))
+                self.fit(self.fold)
         return names.number[text]
+
+    def name_features(self, texts: Iterable[str]) -> None:
+        """Number the features that are new, in the order in which they come; none if there are too many."""
+        for name in self.new_features(texts):
+            self.name("feature", name)
+
+    def new_features(self, texts: Iterable[str]) -> list[str]:
+        """Names of features that have no number yet, unless there are too many."""
+        named = dict.fromkeys(name for text in texts for name in features_in(text))
+        new = [name for name in named if name not in self.features.number]
+        if len(self.features.texts) + len(new) > MOST_FEATURES:
+            has = f"feature {new[-1]!r} is new, and this scheduler knows {len(self.features.texts)} others already"
+            raise BadTask(f"{has}; {MOST_FEATURES} are allowed: use names that come again, or several schedulers")
+        return new
 
     def check_room(self, kinds: int, options: int) -> None:
         """Refuse so many new names if what is learned about them would be too large for memory."""
         known_kinds, known_options = len(self.kinds.texts), len(self.options.texts)
-        if (kinds or options) and prod(self.fold.room_for(known_kinds + kinds, known_options + options)) > MOST_CELLS:
+        if (kinds or options) and self.fold.room_for(known_kinds + kinds, known_options + options).cells > MOST_CELLS:
             has = f"this scheduler knows {known_kinds:,} kinds and {known_options:,} options already"
             most = f"kinds × options, each rounded up to a power of two, may be {MOST_CELLS:,}"
             raise BadTask(f"{has}, and {most}; use names that come again, or several schedulers")

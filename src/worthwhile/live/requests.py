@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import methodcaller
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from worthwhile.live.validation import (
     attempt_number,
     both,
     check_text,
+    feature_text,
     feedback,
     not_negative,
     plain_option,
@@ -22,6 +23,7 @@ from worthwhile.live.validation import (
     reason_text,
     task_number,
 )
+from worthwhile.policies.features import Feature
 
 
 class Decider(Feedback, Protocol):
@@ -42,16 +44,18 @@ class Deciding(Request):
         options: Sequence[Option],
         key: str | None = None,
         lease: float | None = None,
+        features: Mapping[str, Feature] | None = None,
     ) -> None:
         # here, in the caller's own thread: what these objects do when they are looked at concerns nobody else
         self.kind = kind if type(kind) is str else check_text("kind", kind)
         self.key = None if key is None else check_text("key", key)
         self.scheduler, self.options = scheduler, plain_options(options)
         self.lease = scheduler.lease if lease is None else not_negative("lease", lease)
+        self.features = None if features is None else feature_text(features)
 
     def action(self, batch: Batch) -> Task:
         kind, replica = self.kind, batch.replica
-        row = batch.decide(kind, self.options, self.key, self.lease)
+        row = batch.decide(kind, self.options, self.key, self.lease, self.features)
         option = replica.values[row.option] if row.option < len(replica.values) else replica.option(row.option)
         task = Task(self.scheduler, str(row.task), kind, option, row.state(batch.header.now))
         if row.attempts is not None:

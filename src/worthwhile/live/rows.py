@@ -24,6 +24,7 @@ class Rows:
         self.changed: dict[int, TaskRow] = {}
         self.entries: list[LogRow] = []
         self.counts: dict[int, dict[int, int]] = {}  # running tasks by kind and option
+        self.stopped: set[int] = set()  # tasks that `update` was told of: they may have stopped running in this batch
 
     @cached_property  # as is `observed`: most batches need neither
     def keys(self) -> dict[str, int]:
@@ -67,7 +68,7 @@ class Rows:
             for asked, option, count in self.tx.running(self.replica.id, kinds, self.header.now):
                 counts[asked][option] = count
             for row in self.changed.values():
-                if row.kind in kinds:
+                if row.kind in kinds and row.task in self.stopped:
                     self.discount(row)
         return counts[kind]
 
@@ -107,6 +108,13 @@ class Rows:
 
     def update(self, row: TaskRow) -> None:
         """A task has changed; if it stopped running, it no longer counts."""
+        self.replace(row)
+        self.stopped.add(row.task)
+        if row.kind in self.counts:
+            self.discount(row)
+
+    def replace(self, row: TaskRow) -> None:
+        """A task has changed, but runs or does not run as before."""
         self.touched = True
         task, earlier = row.task, self.header.tasks
         self.rows[task] = row
@@ -114,8 +122,6 @@ class Rows:
             self.new[task - earlier - 1] = row
         else:
             self.changed[task] = row
-        if row.kind in self.counts:
-            self.discount(row)
 
     def discount(self, row: TaskRow) -> None:
         """Count a task no longer that has stopped running in this batch."""

@@ -13,7 +13,7 @@ from worthwhile.errors import BadParameter
 from worthwhile.live import explain as explaining
 from worthwhile.live import overview
 from worthwhile.live.batch import Batch
-from worthwhile.live.history import look_up, table_at, take_in, write_table
+from worthwhile.live.history import check_features, look_up, table_at, take_in, write_table
 from worthwhile.live.history_files import read_history
 from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.summary import Summary
@@ -27,8 +27,10 @@ from worthwhile.live.validation import (
     not_negative,
     option_text,
     task_number,
+    yes_or_no,
 )
 from worthwhile.policies.base import Policy
+from worthwhile.policies.features import Feature
 
 LEASE = 3600.0  # seconds
 LOADED_AT_ONCE = 1000  # rows of a file
@@ -52,6 +54,7 @@ class Scheduler:
         *,
         overhead: float | None = None,
         failed_reward: float | None = None,
+        store_reasons: bool | None = None,
         lease: float = LEASE,
         seed: int | None = None,
         engine: str = "python",
@@ -65,7 +68,7 @@ class Scheduler:
         # for the other parts of this library: transactions of their own on the same store
         self._transactor = Transactor(str(url) if isinstance(url, Path) else url, name, engine, create)
         try:
-            self._transactor.find_or_create(policy, overhead, seed, failed_reward)
+            self._transactor.find_or_create(policy, overhead, seed, failed_reward, store_reasons)
             if history is not None:
                 self.load(history, history_columns)
         except BaseException:
@@ -73,15 +76,32 @@ class Scheduler:
             raise
 
     def decide(
-        self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
+        self,
+        kind: str,
+        options: Sequence[Option],
+        *,
+        features: Mapping[str, Feature] | None = None,
+        key: str | None = None,
+        lease: float | None = None,
     ) -> Task:
-        """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
-        task: Task = self._transactor.ask(Deciding(self, kind, options, key, lease))
+        """Choose an option for a task of this kind. The same key gives the same task, however often it is asked.
+
+        `features` says more of the task than its kind, by name: numbers, true and false, texts; None if unknown.
+        """
+        task: Task = self._transactor.ask(Deciding(self, kind, options, key, lease, features))
         return task
 
-    def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
+    def task(
+        self,
+        kind: str,
+        options: Sequence[Option],
+        *,
+        features: Mapping[str, Feature] | None = None,
+        key: str | None = None,
+        lease: float | None = None,
+    ) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
-        return self.decide(kind, options, key=key, lease=lease)
+        return self.decide(kind, options, features=features, key=key, lease=lease)
 
     def report(
         self, id: str | int, reward: float | None = None, cost: float | None = None, attempt: int | None = None
@@ -133,19 +153,29 @@ class Scheduler:
         policy: str | Policy | None = None,
         overhead: float | None = None,
         failed_reward: float | str | None = None,
+        store_reasons: bool | None = None,
     ) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task.
 
-        From now on a failure is a result worth `failed_reward`; "none" undoes that.
+        From now on a failure is a result worth `failed_reward`; "none" undoes that. With `store_reasons=False` it is no
+        longer stored why tasks fail.
         """
         extra = None if overhead is None else not_negative("overhead", overhead)
-        worth = failed_reward_of(failed_reward)
+        worth, keep = failed_reward_of(failed_reward), yes_or_no("store_reasons", store_reasons)
 
         def changed(batch: Batch) -> None:
             text = None if policy is None else self._transactor.described(policy, batch.replica.options.texts)
-            batch.change(text, extra, worth)
+            batch.change(text, extra, worth, keep)
 
         self._transactor.do(changed)
+
+    def forget(self, *tasks: Task | str | int) -> None:
+        """Take the features of tasks, and the reasons why they failed, out of the store, for good.
+
+        Every process then reads the log again, so that nothing of them is left in what was learned: give many at once.
+        """
+        numbers = [task_number(task.id if isinstance(task, Task) else task) for task in tasks]
+        self._transactor.do(lambda batch: batch.forget(*numbers))
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at.
@@ -184,10 +214,11 @@ class Scheduler:
     def load(self, path: str | Path, columns: Mapping[str, str] | None = None) -> int:
         """Learn from recorded history: columns task_type, item_id, option, reward, cost. How many rows were new.
 
-        `columns` has what the file calls them, like {"reward": "score"}. Options that read as JSON (5, true, null) are
-        taken as such. The same file again adds nothing.
+        `columns` has what the file calls them, like {"reward": "score", "feature.clauses": "n"}. Options that read as
+        JSON (5, true, null) are taken as such. The same file again adds nothing.
         """
         records = read_history(Path(path), columns)
+        self._transactor.do(partial(check_features, records=records))
         portions = [records[start : start + LOADED_AT_ONCE] for start in range(0, len(records), LOADED_AT_ONCE)]
         # all are looked at before the first is taken in: what is refused leaves nothing behind
         new = [portion for portion in portions if self._transactor.do(partial(look_up, records=portion))]

@@ -1,4 +1,4 @@
-"""What a scheduler is told: policy, cost per task, what failures are worth, retired options; as text in its store."""
+"""What a scheduler is told: policy, cost per task, what failures are worth, retired options …; as text in its store."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ class Settings(NamedTuple):
     overhead: float = 0.0  # cost of every task on top of what is reported
     retired: tuple[tuple[str | None, str], ...] = ()  # (kind, or None for all; option)
     failed_reward: float | None = None  # what a failure is worth, if it is to be a result like others
+    store_reasons: bool = True  # of failures
+    forgotten: int = 0  # how often something was taken out of the log, so that all must learn again from what is left
 
     def text(self) -> str:
         return json.dumps(self._asdict(), ensure_ascii=False)
@@ -29,11 +31,18 @@ def settings_from(text: str) -> Settings:
     try:
         content = json.loads(text)
         retired, failed_reward = tuple(map(tuple, content["retired"])), content.get("failed_reward")
-        settings = Settings(content["policy"], content["overhead"], retired, failed_reward)
+        later = content.get("store_reasons", True), content.get("forgotten", 0)  # than schema version 4
+        settings = Settings(content["policy"], content["overhead"], retired, failed_reward, *later)
         right = (
             type(settings.policy) is int and type(settings.overhead) is float and 0.0 <= settings.overhead < math.inf
         )
         right = right and (failed_reward is None or (type(failed_reward) is float and math.isfinite(failed_reward)))
+        right = (
+            right
+            and type(settings.store_reasons) is bool
+            and type(settings.forgotten) is int
+            and settings.forgotten >= 0
+        )
         right = right and all(
             len(pair) == 2 and type(pair[0]) in (str, type(None)) and type(pair[1]) is str for pair in settings.retired
         )

@@ -18,6 +18,12 @@ COLUMNS = (
 )  # fmt: skip
 LEFT = ("kind", "option", "verdict")
 NEXT_TO_NOTHING = 1e-9  # of the cost: what rounding leaves of it, when all was imported
+MOST_FEATURES = 10
+SHARES = ("features that matter", "share")
+OWN_TASKS = (
+    "Options are chosen by features, so each is measured on the tasks that suit it. Their means say little about other "
+    "tasks, and what a simpler rule would have earned cannot be told from them."
+)
 RULES = ("simpler rules, had they known all this from the start", "reward / cost", "we earn")
 
 
@@ -82,6 +88,28 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class FeatureShare:
+    """How much of what tasks were told apart by is due to a feature: its share of the gain of splits, beyond chance."""
+
+    feature: str
+    share: float
+
+
+@dataclass(frozen=True)
+class FeaturesSummary:
+    """What features of tasks are good for.
+
+    The expected gain is how far reward per cost is above that of the best option of every kind, taken always; by what
+    the policy expected of every option before it knew the result.
+    """
+
+    reports: int  # of tasks with features that this policy decided
+    believed: float  # how much of what features foretell, from 0 to 1
+    expected_gain: float | None  # 0.1 is 10 % more
+    shares: list[FeatureShare]  # those that matter, most of all first
+
+
+@dataclass(frozen=True)
 class Summary:
     """A scheduler so far: its ratio is total reward / total cost, its price θ what it thinks a unit of cost is worth.
 
@@ -114,6 +142,7 @@ class Summary:
     history_reward: float = 0.0  # of the reward, what was imported
     history_cost: float = 0.0  # of the cost, failures included
     own_completed_ratio: float | None = None  # the completed ratio without history, which comparisons are with
+    features: FeaturesSummary | None = None  # None if no task has any, or the policy says nothing of them
 
     @property
     def own_ratio(self) -> float | None:
@@ -137,6 +166,10 @@ class Summary:
             parts.append(f"… and {len(self.kinds) - MOST_KINDS} more kinds; --json has them all")
         if rules:
             parts.append(table(RULES, rules))
+        if self.features:
+            parts.append("\n".join([features_line(self.features), *share_lines(self.features)]))
+        if note := own_tasks(self.features):
+            parts.append(note)
         if self.warnings:
             entries = [f"  entry {entry.number}: {entry.why}" for entry in self.set_aside[:MOST_SET_ASIDE]]
             parts.append("\n".join(map(printable, [*(f"! {warning}" for warning in self.warnings), *entries])))
@@ -145,6 +178,8 @@ class Summary:
     def _repr_html_(self) -> str:
         lines = "<br>".join(escape(line) for line in headline(self))
         tables = html_table(*cells(self.kinds[:MOST_KINDS])) + html_table(RULES, comparison_cells(self.comparisons))
+        if self.features:
+            tables += f"<p>{escape(features_line(self.features))}</p>" + html_table(SHARES, share_cells(self.features))
         warnings = "".join(f"<li>{escape(warning)}</li>" for warning in self.warnings)
         return f"<p>{lines}</p>{tables}" + (f"<ul>{warnings}</ul>" if warnings else "")
 
@@ -193,6 +228,34 @@ def comparison_cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
         for simpler in comparisons
         if simpler.ratio is not None
     ]
+
+
+def features_line(features: FeaturesSummary) -> str:
+    """What features are good for, in a line."""
+    if not features.shares:
+        return "features: nothing tells tasks apart yet"
+    return f"features: forecasts are trusted to {features.believed:.0%}; expected gain {gain_text(features)}"
+
+
+def own_tasks(features: FeaturesSummary | None) -> str:
+    """What means do not say where options get the tasks that suit them; empty where they do not."""
+    return OWN_TASKS if features and features.believed > 0.0 else ""
+
+
+def gain_text(features: FeaturesSummary) -> str:
+    """The expected gain in words."""
+    gain = features.expected_gain
+    return "–" if gain is None else "nothing yet" if gain < 0.0005 else f"{gain:.1%} more reward per cost"
+
+
+def share_cells(features: FeaturesSummary) -> list[list[str]]:
+    """A row for each of those that matter most."""
+    return [[one.feature, f"{one.share:.0%}"] for one in features.shares[:MOST_FEATURES]]
+
+
+def share_lines(features: FeaturesSummary) -> list[str]:
+    rows = share_cells(features)
+    return ["", table(SHARES, rows)] if rows else []
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import nextafter
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from worthwhile.state import Floats
 
 # The cost of a failure if nothing is known of any cost: next to nothing, and a number that nobody has measured.
 NOBODY_KNOWS = nextafter(1e-9, 1.0)
+SAMPLED = 16  # one of so many reports with features tells what was expected: to ask takes as long as to decide
 
 
 class Totals(NamedTuple):
@@ -27,16 +29,50 @@ class Totals(NamedTuple):
     unmeasured_cost: Floats  # of these, with overhead
 
 
+class FeatureTotals(NamedTuple):
+    """Of tasks with features that this policy decided: what was expected of them, before each was learned from.
+
+    R − θC, beyond the option that was best overall then; of every SAMPLED-th report.
+    """
+
+    reports: Floats  # (1,)
+    worth: Floats  # (1,): θC, of what was expected of
+    taken: Floats  # (kinds,): of the options that were taken
+    options: Floats  # (kinds, options): had always this one been taken
+
+
 class Folded(NamedTuple):
     """The totals, and what the policy has learned."""
 
     totals: Totals
     learned: Any
+    features: FeatureTotals
 
 
 def new_totals(kinds: int, options: int) -> Totals:
     """No reports yet."""
     return Totals(*np.zeros((len(Totals._fields), kinds, options)))
+
+
+def no_features(kinds: int, options: int) -> FeatureTotals:
+    """No report with features yet."""
+    return FeatureTotals(np.zeros(1), np.zeros(1), np.zeros(kinds), np.zeros((kinds, options)))
+
+
+def count_expected(totals: FeatureTotals, kind: int, option: int, worth: float, beyond: Sequence[float]) -> None:
+    """A report of a task: what its cost is worth, and what was expected of every option, if anything was."""
+    totals.worth[0] += worth
+    for other, expected in enumerate(beyond):
+        totals.options[kind, other] += expected
+    totals.taken[kind] += beyond[option] if beyond else 0.0
+
+
+def expected_gain(totals: Folded) -> float | None:
+    """The part by which reward per cost is expected to be above that of the best option of every kind, taken always."""
+    taken, known = totals.features.taken, totals.totals.pulls > 0.0
+    always = np.where(known, totals.features.options, -np.inf).max(axis=1, initial=-np.inf)
+    gain, worth = float((taken - always)[known.any(axis=1)].sum()), float(totals.features.worth[0])
+    return max(0.0, gain) / (worth - gain) if worth > max(0.0, gain) else None
 
 
 def count_report(totals: Totals, kind: int, option: int, reward: float, cost: float) -> None:

@@ -27,7 +27,7 @@ from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.settings import Settings, policy_text, policy_words
 from worthwhile.live.stores import open_store, without_password
 from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapshot, Transaction
-from worthwhile.live.validation import not_negative, worth
+from worthwhile.live.validation import not_negative, worth, yes_or_no
 from worthwhile.policies.base import Policy, checked
 from worthwhile.policies.registry import DEFAULT, make
 
@@ -47,21 +47,30 @@ class Transactor(GroupCommit):
         self.store = open_store(url, create)
         self.replica: Replica | None = None  # read from the store when it is needed
         self.given_policies: dict[str, Policy] = {}  # objects of the user's, by their text: they need not be importable
-        self.explained: Snapshot | None = None  # what the latest explanation was based on: the next one is often near
+        # what the latest explanation was based on: the next one is often near; by how often something was forgotten
+        self.explained: dict[int, Snapshot] = {}
         self.statistics = LogStatistics(self.do)
         self.latest_time = -math.inf  # by the store's clock
         self.batch: Sequence[Request] = ()  # for `attempt`; a lambda that hands it over costs a pair in memory 1.5 %
         IN_USE.add(self)
 
     def find_or_create(
-        self, policy: str | Policy | None, overhead: float | None, seed: int | None, failed_reward: float | None = None
+        self,
+        policy: str | Policy | None,
+        overhead: float | None,
+        seed: int | None,
+        failed_reward: float | None = None,
+        store_reasons: bool | None = None,
     ) -> None:
         """Agree with the scheduler of this name, or make it."""
         value = None if failed_reward is None else worth("failed_reward", failed_reward)
-        header = self.store.transact(lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, value))
+        keep = yes_or_no("store_reasons", store_reasons)
+        header = self.store.transact(
+            lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, value, keep)
+        )
         if seed is not None and header is not None and header.seed_key != seed_key_of(seed):
             raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
-        self.do(lambda batch: self.agree(batch, policy, overhead, value))
+        self.do(lambda batch: self.agree(batch, policy, overhead, value, keep))
 
     def created(
         self,
@@ -70,6 +79,7 @@ class Transactor(GroupCommit):
         overhead: float | None,
         seed: int | None,
         failed_reward: float | None,
+        store_reasons: bool | None,
     ) -> Header | None:
         if not self.create:
             known, where = ", ".join(tx.schedulers()) or "none", without_password(self.url or "memory")
@@ -77,14 +87,20 @@ class Transactor(GroupCommit):
         text = self.described(DEFAULT if policy is None else policy, ())
         extra = 0.0 if overhead is None else not_negative("overhead", overhead)
         seed_key = secrets.randbits(32) if seed is None else seed_key_of(seed)
-        tx.create(self.name, seed_key, Settings(1, extra, failed_reward=failed_reward).text())
+        settings = Settings(1, extra, failed_reward=failed_reward, store_reasons=store_reasons is not False)
+        tx.create(self.name, seed_key, settings.text())
         header = tx.open(self.name)
         if header is not None and header.names == 0:  # unless another process was faster
             tx.add(header.id, [NameRow(1, "policy", 1, text)], [], [], [])
         return header
 
     def agree(
-        self, batch: Batch, policy: str | Policy | None, overhead: float | None, failed_reward: float | None = None
+        self,
+        batch: Batch,
+        policy: str | Policy | None,
+        overhead: float | None,
+        failed_reward: float | None = None,
+        store_reasons: bool | None = None,
     ) -> None:
         """Refuse other settings than the scheduler has."""
         replica = batch.replica
@@ -100,6 +116,9 @@ class Transactor(GroupCommit):
         if failed_reward is not None and failed_reward != replica.settings.failed_reward:
             has = f"scheduler {self.name!r} has failed_reward {replica.settings.failed_reward}, not {failed_reward:g}"
             raise BadParameter(f"{has}; leave it out, or switch with scheduler.change(failed_reward=…)")
+        if store_reasons is not None and store_reasons != replica.settings.store_reasons:
+            has = f"scheduler {self.name!r} has store_reasons {replica.settings.store_reasons}, not {store_reasons}"
+            raise BadParameter(f"{has}; leave it out, or switch with scheduler.change(store_reasons=…)")
 
     def described(self, policy: str | Policy, options: Sequence[str]) -> str:
         """A policy as text; one that was given as an object is kept."""
@@ -136,7 +155,7 @@ class Transactor(GroupCommit):
         except BaseException as error:
             self.replica = None
             if isinstance(error, StoreReplaced):
-                self.statistics.outdated, self.explained = True, None
+                self.statistics.outdated, self.explained = True, {}
             self.gave_up = error if isinstance(error, StoreError) and error.waited else None
             for request in self.batch:
                 request.error = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")
@@ -170,7 +189,7 @@ class Transactor(GroupCommit):
             or header.generation != replica.generation
         ):
             if replica is None or header.reports < replica.fold.position:
-                replica, self.explained = Replica(header, self.engine, self.given_policies), None
+                replica, self.explained = Replica(header, self.engine, self.given_policies), {}
                 self.replica = replica
                 newest = tx.latest(header.id, 1)
                 if newest and newest[0].decided > header.now + CLOCKS_DIFFER:
@@ -194,8 +213,14 @@ class Transactor(GroupCommit):
 
     def fold_at(self, policy: int, entry: int) -> Fold:
         """What a policy knew after an entry of the log."""
-        fold = self.do(lambda batch: batch.replica.fold_before(batch.tx, policy, entry, self.explained))
-        self.explained = self.refold(fold, entry).snapshot()
+
+        def begin(batch: Batch) -> tuple[Fold, int]:
+            forgotten = batch.replica.forgotten
+            explained = self.explained.get(forgotten)
+            return batch.replica.fold_before(batch.tx, policy, entry, explained), forgotten
+
+        fold, forgotten = self.do(begin)
+        self.explained = {forgotten: self.refold(fold, entry).snapshot()}
         return fold
 
     def refold(self, fold: Fold, until: int) -> Fold:

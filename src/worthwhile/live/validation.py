@@ -1,22 +1,29 @@
-"""What comes from outside, checked: names of kinds and options, keys, rewards, costs, seconds."""
+"""What comes from outside, checked: names of kinds and options, features, keys, rewards, costs, seconds."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from worthwhile.errors import BadFeedback, BadParameter, BadTask, Error, UnknownTask
 from worthwhile.live.stores.base import MOST_ATTEMPTS
+from worthwhile.policies.features import Feature
 from worthwhile.problem import LARGEST, SMALLEST
 
 Option = str | int | float | bool | None  # any JSON scalar
 PLAIN = frozenset({str, int, float, bool, type(None)})
 
 MOST_OPTIONS = 1000  # per decision
+MOST_FEATURES = 256  # of a task, and different ones that a scheduler knows
+LONGEST_FEATURES = 4096  # bytes of JSON
+LATEST_FEATURES: dict[
+    str, Mapping[str, Feature]
+] = {}  # by their texts: whoever decides, reports and learns asks for them
 END_OF_NUMBERS = 1 << 48  # of tasks
 DIGITS = 20  # more than any of them has
 LONGEST_NAME = 200  # bytes of UTF-8
@@ -99,6 +106,73 @@ def option_texts(options: Sequence[Any]) -> tuple[str, ...]:
     return texts
 
 
+def feature_text(features: Mapping[str, Any] | None) -> str | None:
+    """The features of a task as JSON, in the order given and without those that are missing; None if there are none."""
+    known = {} if features is None else plain_features(features)
+    if not known:
+        return None
+    text = json.dumps(known, ensure_ascii=False)
+    if len(text.encode()) > LONGEST_FEATURES:
+        raise BadTask(f"features of {len(text.encode())} bytes as JSON; at most {LONGEST_FEATURES}: give fewer")
+    if len(LATEST_FEATURES) >= MOST_FEATURES:
+        LATEST_FEATURES.clear()
+    LATEST_FEATURES[text] = known
+    return text
+
+
+def plain_features(features: Mapping[str, Any]) -> dict[str, Feature]:
+    """Features with values of JSON's own types, without those that are missing."""
+    if not isinstance(features, Mapping):
+        raise BadTask(f"features = {quoted(features)}; give a mapping of names to values, like {{'clauses': 12}}")
+    plain = {check_text("feature", name): plain_feature(name, value) for name, value in features.items()}
+    known: dict[str, Feature] = {name: value for name, value in plain.items() if value is not None}
+    if len(known) > MOST_FEATURES:
+        raise BadTask(f"{len(known)} features; a task can have at most {MOST_FEATURES}: give those that matter most")
+    return known
+
+
+def plain_feature(name: str, value: Any) -> Feature:
+    """A feature of one of JSON's own types."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool) or (isinstance(value, str) and not value):
+        plain: Feature = value
+        return plain
+    if isinstance(value, str):
+        return check_text(f"feature {quoted(name)}:", value)
+    if not isinstance(value, int | float):
+        raise BadTask(f"feature {quoted(name)} = {quoted(value)}; it must be a number, true, false or text")
+    value = (
+        int.__int__(value) if isinstance(value, int) else float.__float__(value)
+    )  # whatever a class of the user's says
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadTask(f"feature {quoted(name)} = {value!r}; if it is not known, leave it out, or give None")
+    if abs(value) > LARGEST:
+        raise BadTask(f"feature {quoted(name)} = {quoted(value)}; at most {LARGEST:g}: use another unit")
+    return value if isinstance(value, int) else value + 0.0
+
+
+def features_in(text: str) -> Mapping[str, Feature]:
+    """The features that `feature_text` wrote; `ValueError` if it was not that."""
+    known = LATEST_FEATURES.get(text)
+    if known is not None:
+        return known
+    with suppress(ValueError, TypeError, RecursionError):
+        features: Mapping[str, Feature] = json.loads(text)
+        if feature_text(features) == text:
+            return features
+    raise ValueError(f"features = {quoted(text)} are not what was written")
+
+
+def feature_fault(text: str) -> str:
+    """Why a text cannot be the features of a task; empty if it can."""
+    try:
+        features_in(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def feedback(name: str, value: Any) -> float:
     """A reward or a cost: a finite number; a cost is above 0."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
@@ -130,6 +204,13 @@ def not_negative(name: str, value: Any) -> float:
     if not is_number or not 0.0 <= value <= LARGEST:
         raise BadParameter(f"{name} = {quoted(value)}; it must be a number, 0 or more")
     return float(value) + 0.0
+
+
+def yes_or_no(name: str, value: Any) -> bool | None:
+    """A setting that is on or off; None for what it was."""
+    if value is not None and not isinstance(value, bool):
+        raise BadParameter(f"{name} = {quoted(value)}; it must be True or False")
+    return value
 
 
 def failed_reward_of(value: Any) -> float | str | None:

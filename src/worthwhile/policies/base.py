@@ -21,8 +21,8 @@ FAILED_REWARD = 0.0  # of a failure, to policies that do not tell failures apart
 class Policy(Protocol):
     """A NamedTuple of parameters with these methods, in plain scalar Python; see docs/extend.md.
 
-    The state is a NamedTuple of arrays shaped (1,), (kinds,), (options,) or (kinds, options). `choose` and `judge`
-    never write.
+    The state is a NamedTuple of arrays shaped (1,), (kinds,), (options,) or (kinds, options); see state.py for those of
+    a policy that looks at features. `choose`, `choose_by_features` and `judge` never write.
     """
 
     def init(self, kinds: int, options: int) -> Any:
@@ -39,6 +39,13 @@ class Policy(Protocol):
 
     def observe(self, state: Any, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:
         """A side observation: means move; task count, arrivals and the price's step do not."""
+
+    # A policy that looks at features has two more methods, choose_by_features and learn_features, and a state that also
+    # has room for so many features: init(kinds, options, features=0), whose tables are empty without any. See the
+    # functions of these names below. For people it may have three more, which answer with the types at the end of
+    # features.py: `by_features`, like choose_by_features with the option that was taken before `rng`;
+    # `beyond_usual(state, kind, features)`, what is expected of every option beyond the usual one; and
+    # `features_so_far(state)`.
 
     # A policy that tells failures apart has four more methods: fail, observe_failure, take_back and forgive. Without
     # them a failure is a reward of 0, for good; see the functions of these names below. If it leaves options out for
@@ -142,6 +149,43 @@ def forgive(policy: Any, state: Any, kind: int, option: int) -> None:
     getattr(policy, "forgive", partial(forgive_nothing, policy))(state, kind, option)
 
 
+def looks_at_features(policy: Any) -> bool:
+    """Whether it knows what to do with features of a task."""
+    return hasattr(policy, "choose_by_features")
+
+
+def choose_by_features(
+    policy: Any, state: Any, kind: int, features: Floats, options: Indices, pending: Indices, rng: Rng
+) -> Decision:
+    """The option to take for a task with features, as many as the state has room for."""
+    method = getattr(policy, "choose_by_features", partial(choose_without_features, policy))
+    made: Decision = method(state, kind, features, options, pending, rng)
+    return made
+
+
+def learn_features(
+    policy: Any, state: Any, kind: int, features: Floats, option: int, reward: float, cost: float, rng: Rng
+) -> None:
+    """What came of a task with features, its reward NaN if it has failed.
+
+    Said just before `learn`, `observe`, `fail` or `observe_failure`, whichever is due.
+    """
+    method = getattr(policy, "learn_features", partial(learn_no_features, policy))
+    method(state, kind, features, option, reward, cost, rng)
+
+
+def choose_without_features(
+    policy: Policy, state: Any, kind: int, features: Floats, options: Indices, pending: Indices, rng: Rng
+) -> Decision:
+    return choose(policy, state, kind, options, pending, rng)
+
+
+def learn_no_features(
+    policy: Policy, state: Any, kind: int, features: Floats, option: int, reward: float, cost: float, rng: Rng
+) -> None:
+    pass
+
+
 def fail_as_report(policy: Policy, state: Any, kind: int, made: Decision, cost: float, rng: Rng) -> None:
     learn(policy, state, kind, made, FAILED_REWARD, cost, rng)
 
@@ -163,6 +207,8 @@ INSTEAD = {  # of what a policy may lack
     "observe_failure": fail_as_observation,
     "take_back": keep_failure,
     "forgive": forgive_nothing,
+    "choose_by_features": choose_without_features,
+    "learn_features": learn_no_features,
 }
 
 

@@ -28,7 +28,11 @@ from worthwhile.policies.failures import (
     scale_failures,
     take_failure_back,
 )
+from worthwhile.policies.features import ByFeatures, FeaturesSoFar
 from worthwhile.policies.first_tries import best_forecast, least_busy, next_forced
+from worthwhile.policies.forest import RECENT, TREES, Forest, new_forest, scale_forest
+from worthwhile.policies.forest_words import beyond_usual, so_far, what_mattered
+from worthwhile.policies.near import choose_near, learn_near
 from worthwhile.policies.sharing import (
     SETTLED,
     Sharing,
@@ -68,6 +72,7 @@ class State(NamedTuple):
     least_cost: Floats  # (1,)
     weight: Floats  # (1,) of a report now; always 1 if nothing fades
     sharing: Sharing
+    forest: Forest
 
 
 def best_tried(
@@ -91,15 +96,24 @@ def best_tried(
 
 
 def refresh(state: State, kind: int) -> None:
-    """Let the kind contribute its best tried option under the current price."""
+    """Let the kind contribute its best tried option under the current price.
+
+    Where options are chosen by features, each looks better than it is elsewhere: what was really earned says more.
+    """
     every, price = range(state.arms.pulls.shape[1]), state.plug_in.price[0]
     _, reward, cost, _ = best_tried(state.arms, state.failures, price, kind, every)
+    gates = state.forest.gates
+    if len(gates.recent) > 0 and gates.recent[kind] == RECENT:
+        reward, cost = gates.recent_reward[kind], gates.recent_cost[kind]
     contribute(state.plug_in, kind, reward, cost)
 
 
 def record_result(state: State, kind: int, option: int, reward: float, cost: float) -> None:
     """One more completed task, which pays for the failures before it."""
     arms, failures, least_cost, weight = state.arms, state.failures, state.least_cost[0], state.weight[0]
+    ahead_reward, ahead_cost = state.forest.ahead_reward, state.forest.ahead_cost
+    reward, cost = reward - ahead_reward[0], cost / ahead_cost[0]
+    ahead_reward[0], ahead_cost[0] = 0.0, 1.0
     is_new = arms.pulls[kind, option] == 0.0
     if failures.reports[kind] > 0.0:
         cost += record_success(failures, kind, option, weight, is_new)
@@ -162,6 +176,7 @@ def fade(state: State, half_life: float) -> None:
         scale_moments(state.arms, scale, LIGHTEST)
         scale_plug_in(state.plug_in, scale, LIGHTEST)
         scale_failures(state.failures, scale)
+        scale_forest(state.forest, scale)
         state.weight[0] = 1.0
 
 
@@ -215,6 +230,53 @@ def expected(state: State, kind: int, option: int) -> Decision:
     return Decision(option, arms.mean_reward[kind, option], arms.mean_cost[kind, option])
 
 
+def choose_overall(
+    policy: RatioImed, state: State, kind: int, options: Indices, pending: Indices, rng: Rng
+) -> Decision:
+    """The option with the least evidence against it, whatever the features of the task."""
+    arms, failures, price, weight = state.arms, state.failures, state.plug_in.price[0], state.weight[0]
+    all_pulls, mean_reward, mean_cost, reward_squares, _, _ = arms
+    if len(options) == 1:
+        return expected(state, kind, options[0])
+    tried, leader_reward, leader_cost, top = best_tried(arms, failures, price, kind, options)  # top is z*
+    suspicious = state.one_offs[kind] > 0.0  # where one first report said nothing, others may not, either
+    if tried < len(options) or suspicious:
+        forced = first_try(state, tried, kind, options, pending, weight if suspicious else 0.0, rng)
+        if forced >= 0:
+            return expected(state, kind, options[forced])
+    pooled = pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0)
+    failing = failures.reports[kind] > 0.0
+    worth, log_rivals = abs(leader_reward), math.log(len(options) - 1.0)  # w, ln(A − 1)
+    judged = tried < len(options) and policy.half_life == 0.0  # pulls that fade never outweigh a forecast that does not
+    trusted = trust(state.sharing, price * leader_cost) if judged else 0.0
+    best, best_index = options[0], math.inf
+    for option in options:
+        arm, index = (kind, option), math.inf
+        pulls = all_pulls[arm]
+        if pulls > 0.0 and not (failing and failures.next_try[arm] > 0.0):
+            reported, reward, cost, varies = pulls / weight, mean_reward[arm], mean_cost[arm], 0.0
+            if failing:
+                cost += failures.unpaid[arm] / pulls
+                varies = failure_variance(failures, arms, arm, weight)
+            pulls = reported + pending[option]  # m
+            index, behind = math.log(pulls), top - (reward - price * cost)  # ln m, d
+            if behind > 0.0:
+                index += price_of_a_try(behind, worth, log_rivals)
+                if index < best_index:  # evidence can only raise it
+                    against = evidence(arms, arm, behind, pooled, varies) * (pulls / policy.caution)  # m·K
+                    if reward == 0.0 and reward_squares[arm] == 0.0:
+                        against = min(against, NOTHING_YET * math.log(pulls + 1.0) + log_rivals)
+                    first = reported <= 2.0
+                    index = first_index(index, against, reported, pulls, log_rivals) if first else index + against
+        elif could_be_new(state, kind, option, pending):
+            index = index_of_new(state, kind, option, price, top, worth, log_rivals, trusted)
+        if index < best_index:
+            best, best_index = option, index
+    if best_index == math.inf:
+        return NOTHING
+    return expected(state, kind, best)
+
+
 class RatioImed(NamedTuple):
     """The default: takes the option with the least evidence against its being the best; needs no bounds, no tuning.
 
@@ -231,54 +293,30 @@ class RatioImed(NamedTuple):
         if self.half_life != 0 and self.half_life < 1:
             raise bad(self, "half_life", "give a number of tasks, at least 1, or 0 for no fading")
 
-    def init(self, kinds: int, options: int) -> State:
+    def init(self, kinds: int, options: int, features: int = 0) -> State:
         arms, failures, sharing = new_moments(kinds, options), new_failures(kinds, options), new_sharing(kinds, options)
-        return State(arms, failures, np.zeros(kinds), new_plug_in(kinds), np.full(1, math.inf), np.ones(1), sharing)
+        forest = new_forest(kinds, options, features)
+        return State(
+            arms, failures, np.zeros(kinds), new_plug_in(kinds), np.full(1, math.inf), np.ones(1), sharing, forest
+        )
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        arms, failures, price, weight = state.arms, state.failures, state.plug_in.price[0], state.weight[0]
-        all_pulls, mean_reward, mean_cost, reward_squares, _, _ = arms
-        if len(options) == 1:
-            return expected(state, kind, options[0])
-        tried, leader_reward, leader_cost, top = best_tried(arms, failures, price, kind, options)  # top is z*
-        suspicious = state.one_offs[kind] > 0.0  # where one first report said nothing, others may not, either
-        if tried < len(options) or suspicious:
-            forced = first_try(state, tried, kind, options, pending, weight if suspicious else 0.0, rng)
-            if forced >= 0:
-                return expected(state, kind, options[forced])
-        pooled = pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0)
-        failing = failures.reports[kind] > 0.0
-        worth, log_rivals = abs(leader_reward), math.log(len(options) - 1.0)  # w, ln(A − 1)
-        judged = (
-            tried < len(options) and self.half_life == 0.0
-        )  # pulls that fade never outweigh a forecast that does not
-        trusted = trust(state.sharing, price * leader_cost) if judged else 0.0
-        best, best_index = options[0], math.inf
-        for option in options:
-            arm, index = (kind, option), math.inf
-            pulls = all_pulls[arm]
-            if pulls > 0.0 and not (failing and failures.next_try[arm] > 0.0):
-                reported, reward, cost, varies = pulls / weight, mean_reward[arm], mean_cost[arm], 0.0
-                if failing:
-                    cost += failures.unpaid[arm] / pulls
-                    varies = failure_variance(failures, arms, arm, weight)
-                pulls = reported + pending[option]  # m
-                index, behind = math.log(pulls), top - (reward - price * cost)  # ln m, d
-                if behind > 0.0:
-                    index += price_of_a_try(behind, worth, log_rivals)
-                    if index < best_index:  # evidence can only raise it
-                        against = evidence(arms, arm, behind, pooled, varies) * (pulls / self.caution)  # m·K
-                        if reward == 0.0 and reward_squares[arm] == 0.0:
-                            against = min(against, NOTHING_YET * math.log(pulls + 1.0) + log_rivals)
-                        first = reported <= 2.0
-                        index = first_index(index, against, reported, pulls, log_rivals) if first else index + against
-            elif could_be_new(state, kind, option, pending):
-                index = index_of_new(state, kind, option, price, top, worth, log_rivals, trusted)
-            if index < best_index:
-                best, best_index = option, index
-        if best_index == math.inf:
-            return NOTHING
-        return expected(state, kind, best)
+        return choose_overall(self, state, kind, options, pending, rng)
+
+    def choose_by_features(
+        self, state: State, kind: int, features: Floats, options: Indices, pending: Indices, rng: Rng
+    ) -> Decision:
+        made = choose_overall(self, state, kind, options, pending, rng)
+        if len(options) == 1 or state.forest.making.made[0] < TREES:
+            return made
+        price, weight = state.plug_in.price[0], state.weight[0]
+        return choose_near(state.arms, state.failures, state.forest, price, weight, kind, features, options, made, rng)
+
+    def learn_features(
+        self, state: State, kind: int, features: Floats, option: int, reward: float, cost: float, rng: Rng
+    ) -> None:
+        price, weight = state.plug_in.price[0], state.weight[0]
+        learn_near(state.arms, state.failures, state.forest, price, weight, kind, features, option, reward, cost, rng)
 
     def judge(self, state: State, kind: int, option: int) -> Decision:
         return expected(state, kind, option)
@@ -312,3 +350,23 @@ class RatioImed(NamedTuple):
     def next_try(self, state: State, kind: int, option: int) -> int:
         """After how many more reports of the kind a benched option is tried again."""
         return int(max(0.0, math.ceil(state.failures.next_try[kind, option] - state.failures.reports[kind])))
+
+    def by_features(
+        self, state: State, kind: int, features: Floats, options: Indices, pending: Indices, taken: int, rng: Rng
+    ) -> ByFeatures:
+        """What of a task led to the option that was taken."""
+        made = choose_overall(self, state, kind, options, pending, rng)
+        price, weight = state.plug_in.price[0], state.weight[0]
+        return what_mattered(
+            state.arms, state.failures, state.forest, price, weight, kind, features, options, made.option, taken, rng
+        )
+
+    def beyond_usual(self, state: State, kind: int, features: Floats) -> list[float]:
+        """R − θC that is expected of every option for a task, beyond the one that is best overall."""
+        return beyond_usual(
+            state.arms, state.failures, state.forest, state.plug_in.price[0], state.weight[0], kind, features
+        )
+
+    def features_so_far(self, state: State) -> FeaturesSoFar:
+        """Which features matter, and how far forecasts are believed."""
+        return so_far(state.forest, float(state.weight[0]))

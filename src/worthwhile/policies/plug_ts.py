@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from worthwhile.decision import NOTHING, Decision, PlugIn, arrive, contribute, new_plug_in, settle
-from worthwhile.learning import Moments, new_moments, record_moments
+from worthwhile.learning import Arms, Moments, new_moments, record_moments
 from worthwhile.policies.base import positive
 from worthwhile.rng import Rng, normals
 from worthwhile.state import Indices
@@ -39,16 +39,16 @@ def pooled_variance(arms: Moments, kind: int, options: Indices, price: float) ->
     return total / freedom if freedom > 0.0 else 0.0
 
 
-def refresh(state: State, kind: int) -> None:
+def refresh(arms: Arms | Moments, plug_in: PlugIn, kind: int) -> None:
     """Let the kind contribute its best tried option under the current price."""
-    arms, price = state.arms, state.plug_in.price[0]
+    price = plug_in.price[0]
     best_reward, best_cost, best_score = 0.0, 0.0, -math.inf
     for option in range(arms.pulls.shape[1]):
         if arms.pulls[kind, option] > 0.0:
             reward, cost = arms.mean_reward[kind, option], arms.mean_cost[kind, option]
             if reward - price * cost > best_score:
                 best_reward, best_cost, best_score = reward, cost, reward - price * cost
-    contribute(state.plug_in, kind, best_reward, best_cost)
+    contribute(plug_in, kind, best_reward, best_cost)
 
 
 class PlugTs(NamedTuple):
@@ -88,8 +88,8 @@ class PlugTs(NamedTuple):
     def learn(self, state: State, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
         record_moments(state.arms, kind, made.option, reward, cost)
         other = arrive(state.plug_in, kind)
-        refresh(state, kind)
-        refresh(state, other)
+        refresh(state.arms, state.plug_in, kind)
+        refresh(state.arms, state.plug_in, other)
         settle(state.plug_in)
 
     def observe(self, state: State, kind: int, option: int, reward: float, cost: float, rng: Rng) -> None:

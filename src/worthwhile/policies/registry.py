@@ -13,6 +13,7 @@ from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.fixed import FixedOption, RandomOption
 from worthwhile.policies.greedy import BGreedy, KindGreedy
 from worthwhile.policies.imed import RatioImed
+from worthwhile.policies.linear import LinearGreedy, LinearTs
 from worthwhile.policies.m_ucb import MUcb
 from worthwhile.policies.omega_ucb import OmegaUcb
 from worthwhile.policies.oracle import Optimum, Oracle
@@ -53,6 +54,8 @@ LIST: dict[str, Listed] = {
     "reward-ts": Listed(RewardThompson),
     "ratio-ts": Listed(RatioThompson),
     "plug-ts": Listed(PlugTs),
+    "linear-greedy": Listed(LinearGreedy),
+    "linear-ts": Listed(LinearTs),
     "omega-ucb": Listed(OmegaUcb),
     "omega-star-ucb": Listed(OmegaUcb, {"adaptive": True}, "ω-UCB that narrows its bounds by the sample variance."),
     "m-ucb": Listed(MUcb),

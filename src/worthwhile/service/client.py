@@ -22,8 +22,9 @@ from worthwhile.live.recorded import Recorded
 from worthwhile.live.settings import policy_text, policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
-from worthwhile.live.validation import Option, not_negative, option_text, task_number
+from worthwhile.live.validation import Option, feature_text, not_negative, option_text, task_number, yes_or_no
 from worthwhile.policies.base import Policy
+from worthwhile.policies.features import Feature
 
 try:
     import httpx
@@ -32,7 +33,16 @@ except ImportError:
     raise MissingExtra("a client", "client") from None
 
 from worthwhile.service.problems import error_of
-from worthwhile.service.schemas import MOST_ROWS, Decided, DecidedMany, Problem, Rebuilt, ReportedMany, Taken
+from worthwhile.service.schemas import (
+    MOST_FORGOTTEN,
+    MOST_ROWS,
+    Decided,
+    DecidedMany,
+    Problem,
+    Rebuilt,
+    ReportedMany,
+    Taken,
+)
 
 TIMEOUT = 15.0  # seconds for one answer
 PATIENCE = 60.0  # seconds to go on trying
@@ -75,6 +85,7 @@ class Client:
         policy: str | Policy | None = None,
         overhead: float | None = None,
         failed_reward: float | None = None,
+        store_reasons: bool | None = None,
         lease: float | None = None,
         seed: int | None = None,
         timeout: float = TIMEOUT,
@@ -93,6 +104,7 @@ class Client:
         except (httpx.InvalidURL, ValueError) as error:
             raise BadParameter(f"url {url!r}: {error}; write http://host:port") from None
         settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed, "failed_reward": failed_reward}
+        settings |= {"store_reasons": yes_or_no("store_reasons", store_reasons)}
         if any(value is not None for value in settings.values()):
             try:
                 self._send("PUT", "", settings)
@@ -139,10 +151,16 @@ class Client:
             raise ServiceError(f"{self.http.base_url}: this is no answer of the service ({error})") from None
 
     def decide(
-        self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None
+        self,
+        kind: str,
+        options: Sequence[Option],
+        *,
+        features: Mapping[str, Feature] | None = None,
+        key: str | None = None,
+        lease: float | None = None,
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
-        body = new_task(kind, options, key, self.lease if lease is None else lease)
+        body = new_task(kind, options, features, key, self.lease if lease is None else lease)
         return self._task(self._ask(Decided, "POST", "/tasks", body))
 
     def _task(self, decided: Decided) -> Task:
@@ -150,18 +168,28 @@ class Client:
         task.attempt = decided.attempt
         return task
 
-    def decide_many(self, tasks: Sequence[tuple[str, Sequence[Option]]]) -> list[Task]:
-        """Choose for several (kind, options) in one request; all, or an error."""
-        bodies = [new_task(kind, options, None, self.lease) for kind, options in tasks]
+    def decide_many(
+        self, tasks: Sequence[tuple[str, Sequence[Option]] | tuple[str, Sequence[Option], Mapping[str, Feature] | None]]
+    ) -> list[Task]:
+        """Choose for several (kind, options) or (kind, options, features) in one request; all, or an error."""
+        bodies = [new_task(task[0], task[1], task[2] if len(task) > 2 else None, None, self.lease) for task in tasks]
         decided = self._ask(DecidedMany, "POST", "/decide", {"tasks": bodies}).tasks
         for task in decided:
             if isinstance(task.problem, Problem):
                 raise error_of(task.problem)
         return [Task(self, str(task.task), str(task.kind), task.option) for task in decided]  # type: ignore[arg-type]
 
-    def task(self, kind: str, options: Sequence[Option], *, key: str | None = None, lease: float | None = None) -> Task:
+    def task(
+        self,
+        kind: str,
+        options: Sequence[Option],
+        *,
+        features: Mapping[str, Feature] | None = None,
+        key: str | None = None,
+        lease: float | None = None,
+    ) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
-        return self.decide(kind, options, key=key, lease=lease)
+        return self.decide(kind, options, features=features, key=key, lease=lease)
 
     def report(
         self, id: str | int, reward: float | None = None, cost: float | None = None, attempt: int | None = None
@@ -196,6 +224,15 @@ class Client:
         """Another attempt at a task that has failed: the same task, with an option that has not failed on it."""
         return self._task(self._ask(Decided, "POST", f"{task_path(id)}/again", {"after": after, "lease": self.lease}))
 
+    def forget(self, *tasks: Task | str | int) -> None:
+        """Take the features of tasks, and the reasons why they failed, out of the store, for good.
+
+        Every process then reads the log again, so that nothing of them is left in what was learned: give many at once.
+        """
+        ids = [str(task_number(task.id if isinstance(task, Task) else task)) for task in tasks]
+        for start in range(0, len(ids), MOST_FORGOTTEN):
+            self._send("POST", "/forget", {"tasks": ids[start : start + MOST_FORGOTTEN]})
+
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""
         self._send("POST", "/announce", {"kinds": list(kinds), "options": list(map(plain, options))})
@@ -213,12 +250,16 @@ class Client:
         policy: str | Policy | None = None,
         overhead: float | None = None,
         failed_reward: float | str | None = None,
+        store_reasons: bool | None = None,
     ) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task.
 
-        From now on a failure is a result worth `failed_reward`; "none" undoes that.
+        From now on a failure is a result worth `failed_reward`; "none" undoes that. With `store_reasons=False` it is no
+        longer stored why tasks fail.
         """
-        self._send("PATCH", "", {"policy": policy_name(policy), "overhead": overhead, "failed_reward": failed_reward})
+        keep = yes_or_no("store_reasons", store_reasons)
+        settings = {"overhead": overhead, "failed_reward": failed_reward, "store_reasons": keep}
+        self._send("PATCH", "", {"policy": policy_name(policy), **settings})
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at."""
@@ -283,11 +324,19 @@ class Client:
         self.close()
 
 
-def new_task(kind: str, options: Sequence[Option], key: str | None, lease: float | None) -> dict[str, Any]:
+def new_task(
+    kind: str,
+    options: Sequence[Option],
+    features: Mapping[str, Feature] | None,
+    key: str | None,
+    lease: float | None,
+) -> dict[str, Any]:
     """A task to be decided; a key of our own makes it safe to ask again."""
     listed = options if isinstance(options, str | bytes) else list(map(plain, options))
     key = uuid.uuid4().hex if key is None else key
-    return {"kind": kind, "options": listed, "key": key, "lease": lease}
+    text = feature_text(features)
+    known = None if text is None else msgspec.Raw(text.encode())
+    return {"kind": kind, "options": listed, "features": known, "key": key, "lease": lease}
 
 
 def task_path(id: str | int) -> str:
@@ -326,7 +375,8 @@ def portions(rows: Iterable[Recorded]) -> Iterator[list[msgspec.Raw]]:
     size = 0
     for row in rows:
         fields = {name: value for name, value in row._asdict().items() if name != "place"}  # which is this file's
-        text = msgspec.json.encode(fields | {"option": msgspec.Raw(row.option.encode())})
+        features = None if row.features is None else msgspec.Raw(row.features.encode())
+        text = msgspec.json.encode(fields | {"option": msgspec.Raw(row.option.encode()), "features": features})
         if len(portion) == MOST_ROWS or size + len(text) > ENOUGH:
             yield portion
             portion, size = [], 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -54,6 +54,7 @@ class InitialSettings(NamedTuple):
     overhead: float | None = None
     seed: int | None = None
     failed_reward: float | None = None
+    store_reasons: bool | None = None
 
 
 class Dispatcher:
@@ -169,7 +170,7 @@ class Dispatchers:
         self.readers = ThreadPoolExecutor(MOST_READERS, "reader")
         self.store_thread = ThreadPoolExecutor(1, "store")  # what is vital must not wait for what takes long
         self.workers = ThreadPoolExecutor(MOST_WORKERS, "worker")
-        self.shared: dict[Hashable, asyncio.Future[Any]] = {}
+        self.shared: dict[tuple[str, ...], asyncio.Future[Any]] = {}
         self.all_names = LookUp(lambda: self.ask_store(self.names))
         self.strangers = Turnstile()
         self.reading = 0
@@ -188,7 +189,7 @@ class Dispatchers:
         """Something short about the store as a whole."""
         return await self.in_thread(self.store_thread, work, *arguments)
 
-    async def share(self, name: Hashable, work: Callable[..., Answer], *arguments: Any) -> Answer:
+    async def share(self, name: tuple[str, ...], work: Callable[..., Answer], *arguments: Any) -> Answer:
         """Something that may take longer than anyone waits: who asks for it again gets the answer of meanwhile."""
         if name not in self.shared:
             if len(self.shared) >= MOST_READS:
@@ -203,9 +204,14 @@ class Dispatchers:
             if future.done():
                 self.forget(name, future)
 
-    def forget(self, name: Hashable, future: asyncio.Future[Any]) -> None:
+    def forget(self, name: tuple[str, ...], future: asyncio.Future[Any]) -> None:
         """An answer that nobody will come back for, unless somebody is working on another one."""
         if self.shared.get(name) is future:
+            del self.shared[name]
+
+    def forget_explanations(self, scheduler: str) -> None:
+        """Those that still wait for who asked: what was just forgotten may be in them."""
+        for name in [name for name in self.shared if name[:2] == ("explain", scheduler)]:
             del self.shared[name]
 
     async def in_thread(self, pool: ThreadPoolExecutor, work: Callable[..., Answer], *arguments: Any) -> Answer:
@@ -240,8 +246,8 @@ class Dispatchers:
                 return dispatcher
         dispatcher = self.open[name]
         if settings is not None:
-            agree, (policy, overhead, _, worth) = dispatcher.scheduler._transactor.agree, settings
-            await dispatcher.do(Request(lambda batch: agree(batch, policy, overhead, worth)), self.patience)
+            agree, (policy, overhead, _, worth, keep) = dispatcher.scheduler._transactor.agree, settings
+            await dispatcher.do(Request(lambda batch: agree(batch, policy, overhead, worth, keep)), self.patience)
         return dispatcher
 
     async def start(self, name: str, settings: InitialSettings | None) -> Dispatcher:

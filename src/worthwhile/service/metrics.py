@@ -56,6 +56,11 @@ class Metrics:
             lines.append(f"# TYPE worthwhile_{name} {type}")
             for summary in summaries:
                 lines += option_lines(name, attribute, summary)
+        for name, attribute in FEATURES_METRICS:
+            lines.append(f"# TYPE worthwhile_{name} gauge")
+            lines += [line for summary in summaries for line in features_lines(name, attribute, summary)]
+        lines.append("# TYPE worthwhile_feature_share gauge")
+        lines += [line for summary in summaries for line in share_lines(summary)]
         return "\n".join(lines) + "\n"
 
 
@@ -65,6 +70,11 @@ OPTION_METRICS = (  # of options that have failed or were lost: others have noth
     ("option_benched", "gauge", "benched"),
 )
 MOST_OPTIONS = 1000  # of a scheduler, those with the most failures first: every one is a time series
+
+FEATURES_METRICS = (  # of schedulers whose tasks have features
+    ("features_believed", "believed"),
+    ("features_expected_gain", "expected_gain"),
+)
 
 SCHEDULER_METRICS = (
     ("decisions_total", "counter", "tasks"),
@@ -104,6 +114,20 @@ def option_lines(name: str, attribute: str, summary: Summary) -> list[str]:
         text = ",".join(f'{label}="{escaped(value)}"' for label, value in labels.items())
         lines.append(f"worthwhile_{name}{{{text}}} {int(getattr(option, attribute))}")
     return lines
+
+
+def features_lines(name: str, attribute: str, summary: Summary) -> list[str]:
+    value = getattr(summary.features, attribute, None)
+    return [] if value is None else [f'worthwhile_{name}{{scheduler="{escaped(summary.scheduler)}"}} {value!r}']
+
+
+def share_lines(summary: Summary) -> list[str]:
+    """Features that matter: at most as many as a scheduler may have, 256."""
+    scheduler, features = escaped(summary.scheduler), summary.features
+    return [
+        f'worthwhile_feature_share{{scheduler="{scheduler}",feature="{escaped(one.feature)}"}} {one.share!r}'
+        for one in (features.shares if features else ())
+    ]
 
 
 def label_of(option: Option) -> str:

@@ -24,7 +24,7 @@ from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
-from worthwhile.live.validation import check_text, failed_reward_of, not_negative, option_text
+from worthwhile.live.validation import check_text, failed_reward_of, not_negative, option_text, task_number
 from worthwhile.policies.registry import check_importable
 from worthwhile.service import schemas
 from worthwhile.service.dispatcher import Dispatcher, InitialSettings
@@ -38,7 +38,7 @@ TASK = ONE + "/tasks/{task}"
 LOG = ("application/x-ndjson", "text/csv")
 MOST_AUDITED = 10_000  # entries that are looked through for somebody who may see few of them
 EXPORTED_AT_ONCE = 1000  # entries of the log
-FEW = 32  # of them take less than 128 KB, however long their names
+FEW = 8  # of them take less than 128 KB, however long their names and features
 ENOUGH = 1 << 17  # bytes for a portion
 
 
@@ -68,7 +68,7 @@ async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
     check_policy(call)
     dispatchers, name = call.service.dispatchers, call.path["scheduler"]
     body = call.body
-    settings = InitialSettings(body.policy, body.overhead, body.seed, body.failed_reward)
+    settings = InitialSettings(body.policy, body.overhead, body.seed, body.failed_reward, body.store_reasons)
     new = name not in dispatchers.open and name not in await dispatchers.all_names()
     await dispatchers.find_or_create(name, settings)
     if new:
@@ -82,7 +82,8 @@ async def read_scheduler(call: Call) -> schemas.SchedulerFacts:
         settings, header = batch.replica.settings, batch.header
         policy = policy_words(batch.replica.policies.texts[settings.policy])
         retired = [schemas.RetiredOption(msgspec.json.decode(option), kind) for kind, option in settings.retired]
-        told, counts = (settings.overhead, settings.failed_reward, retired), (header.tasks, header.reports)
+        told = (settings.overhead, settings.failed_reward, settings.store_reasons, retired)
+        counts = (header.tasks, header.reports)
         return schemas.SchedulerFacts(call.path["scheduler"], policy, *told, *counts)
 
     answer: schemas.SchedulerFacts = await call.do(Request(facts))
@@ -93,26 +94,33 @@ async def changed(
     call: Call, action: str, change: Callable[[Scheduler, Batch], object], details: dict[str, Any] | None = None
 ) -> schemas.SchedulerFacts:
     """A scheduler after something about it has changed, and that is in the audit log."""
-    scheduler = (await call.dispatcher()).scheduler
-    facts = msgspec.to_builtins(call.body) if details is None else details
-
-    def change_and_record(batch: Batch) -> None:
-        change(scheduler, batch)
-        call.record(batch, action, facts)
-
-    await call.read(scheduler._transactor.do, change_and_record)
+    await change_and_record(call, action, change, msgspec.to_builtins(call.body) if details is None else details)
     return await read_scheduler(call)
+
+
+async def change_and_record(
+    call: Call, action: str, change: Callable[[Scheduler, Batch], object], details: dict[str, Any]
+) -> None:
+    """Both in one transaction."""
+    scheduler = (await call.dispatcher()).scheduler
+
+    def both(batch: Batch) -> None:
+        change(scheduler, batch)
+        call.record(batch, action, details)
+
+    await call.read(scheduler._transactor.do, both)
 
 
 async def change_scheduler(call: Call) -> schemas.SchedulerFacts:
     check_policy(call)
     policy, overhead = call.body.policy, call.body.overhead
     extra = None if overhead is None else not_negative("overhead", overhead)
-    worth = failed_reward_of(call.body.failed_reward)
+    worth, keep = failed_reward_of(call.body.failed_reward), call.body.store_reasons
 
     def change(scheduler: Scheduler, batch: Batch) -> None:
         options = batch.replica.options.texts
-        batch.change(None if policy is None else scheduler._transactor.described(policy, options), extra, worth)
+        text = None if policy is None else scheduler._transactor.described(policy, options)
+        batch.change(text, extra, worth, keep)
 
     return await changed(call, "settings changed", change)
 
@@ -139,7 +147,8 @@ async def announce(call: Call) -> schemas.SchedulerFacts:
 
 async def decide(call: Call) -> schemas.Decided:
     dispatcher, body, common_key = await call.dispatcher(), call.body, header_key(call)
-    deciding = Deciding(dispatcher.scheduler, body.kind, body.options, body.key or common_key, body.lease)
+    key = body.key or common_key
+    deciding = Deciding(dispatcher.scheduler, body.kind, body.options, key, body.lease, features=body.features)
     task = await dispatcher.do(deciding, call.service.dispatchers.patience)
     return decided(task)
 
@@ -154,7 +163,7 @@ async def decide_many(call: Call) -> schemas.DecidedMany:
 
     def deciding(index: int, task: schemas.Decide) -> Request:
         key = task.key or (None if common_key is None else f"{common_key}.{index}")
-        return Deciding(dispatcher.scheduler, task.kind, task.options, key, task.lease)
+        return Deciding(dispatcher.scheduler, task.kind, task.options, key, task.lease, features=task.features)
 
     answers = await ask_each(call, dispatcher, call.body.tasks, deciding)
     return schemas.DecidedMany(
@@ -263,6 +272,15 @@ async def observe(call: Call) -> schemas.Taken:
 async def cancel(call: Call) -> schemas.Taken:
     await call.do(cancelling(call.path["task"], call.body.attempt))
     return schemas.Taken(1)
+
+
+async def forget(call: Call) -> schemas.Taken:
+    """Take what may be personal out of tasks: of all, or of none if one is not known; asked twice, it is the same."""
+    numbers = list(dict.fromkeys(map(task_number, call.body.tasks)))
+    details = {"tasks": list(map(str, numbers))}
+    await change_and_record(call, "tasks forgotten", lambda _, batch: batch.forget(*numbers), details)
+    call.service.dispatchers.forget_explanations(call.path["scheduler"])
+    return schemas.Taken(len(numbers))
 
 
 async def load(call: Call) -> schemas.Taken:
@@ -388,6 +406,7 @@ ENDPOINTS = (
     Endpoint("GET", ONE + "/export", "read", export, "The log", query=schemas.Format, content_types=LOG),
     Endpoint("POST", ONE + "/retire", "admin", retire, "Never choose it again", schemas.Retire),
     Endpoint("POST", ONE + "/restore", "admin", restore, "Undo that", schemas.Retire),
+    Endpoint("POST", ONE + "/forget", "admin", forget, "Forget features and reasons of tasks", schemas.Forget),
     Endpoint("POST", ONE + "/announce", "admin", announce, "Number names", schemas.Announce),
     Endpoint("POST", ONE + "/history", "admin", load, "Learn from history", schemas.History),
     Endpoint("POST", ONE + "/rebuild", "admin", rebuild, "Replay the log", schemas.Nothing),

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from worthwhile.live.log_statistics import Point
-from worthwhile.live.validation import MOST_OPTIONS, Option
+from worthwhile.live.validation import LONGEST_FEATURES, MOST_FEATURES, MOST_OPTIONS, Option
+from worthwhile.policies.features import Feature
 
 MOST_AT_ONCE = 10_000  # tasks or reports in one request
 MOST_ROWS = 1000  # of history
+MOST_FORGOTTEN = 1000  # tasks
 
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=20, description="a task's id, as `decide` gave it")]
@@ -19,6 +21,15 @@ Reason = Annotated[str, Meta(description="its first 200 characters are kept")]
 Number = float
 Attempt = Annotated[int, Meta(ge=0, lt=2**31, description="the attempt that has failed; the first is 0")]
 Which = Annotated[int, Meta(ge=0, lt=2**31, description="the attempt that it tells of, the latest if left out")]
+Features = Annotated[
+    Annotated[dict[Text, Feature], Meta(max_length=MOST_FEATURES)] | None,
+    Meta(
+        description="what is known of the task beside its kind: numbers, true, false, text, null where it is missing; "
+        f"in all at most {LONGEST_FEATURES} bytes of JSON",
+        examples=[{"clauses": 12000, "family": "crypto", "gpu": True}],
+    ),
+]
+StoreReasons = Annotated[bool, Meta(description="whether it is kept why tasks failed, which may be personal")]
 Count = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -36,6 +47,7 @@ class Change(Message):
         | Annotated[str, Meta(pattern="^none$", description="failures are failures again")]
         | None
     ) = None
+    store_reasons: StoreReasons | None = None
 
 
 class Create(Message):
@@ -45,6 +57,7 @@ class Create(Message):
     overhead: Number | None = None
     failed_reward: Annotated[Number, Meta(description="makes failures results worth so much")] | None = None
     seed: Annotated[int, Meta(ge=0, lt=2**62)] | None = None
+    store_reasons: StoreReasons | None = None
 
 
 class Decide(Message):
@@ -52,6 +65,7 @@ class Decide(Message):
 
     kind: Text
     options: Annotated[list[Option], Meta(min_length=1, max_length=MOST_OPTIONS)]
+    features: Features = None
     key: Text | None = None
     lease: Annotated[Number, Meta(description="seconds for which it counts as running")] | None = None
 
@@ -120,6 +134,15 @@ class Retire(Message):
     kind: Text | None = None
 
 
+class Forget(Message):
+    """Tasks whose features, and the reasons why they failed, are taken out of the store, for good.
+
+    All learn again from the whole log then, so that nothing is left of them in what was learned: send many at once.
+    """
+
+    tasks: Annotated[list[Id], Meta(min_length=1, max_length=MOST_FORGOTTEN)]
+
+
 class Announce(Message):
     """Kinds and options, numbered in this order."""
 
@@ -141,6 +164,7 @@ class Past(Message):
     outcome: Text = "result"
     reason: str = ""
     attempt: int = 0
+    features: Features = None
 
 
 class History(Message):
@@ -222,7 +246,7 @@ class DecidedMany(Struct):
 
 
 class Taken(Struct):
-    """It is stored, and counts once; of history, how many rows were new."""
+    """It is stored, and counts once; of history, how many rows were new, and of what is forgotten, how many tasks."""
 
     taken: int
 
@@ -256,6 +280,7 @@ class SchedulerFacts(Struct):
     policy: str
     overhead: float
     failed_reward: float | None
+    store_reasons: bool
     retired: list[RetiredOption]
     tasks: int
     reports: int

@@ -17,10 +17,20 @@ from worthwhile.compiling import engine_named, first_cause, machine_code
 from worthwhile.decision import Decision
 from worthwhile.errors import BrokenRule, CannotCompile, Error
 from worthwhile.optimum import Optimum
-from worthwhile.policies.base import Policy, choose, fail, learn, methods_of
+from worthwhile.policies.base import (
+    INSTEAD,
+    Policy,
+    choose,
+    choose_by_features,
+    fail,
+    learn,
+    learn_features,
+    looks_at_features,
+    methods_of,
+)
 from worthwhile.problem import Problem
 from worthwhile.rng import Rng
-from worthwhile.simulation.environments.base import World
+from worthwhile.simulation.environments.base import World, features_in
 from worthwhile.state import Floats, Indices
 
 TOTALS = ("reward", "cost", "expected_reward", "expected_cost", "regret", "estimated_reward", "estimated_cost")
@@ -28,6 +38,7 @@ NOT_ON_OFFER = "an option that is not on offer"
 BEGIN, END = 7, 8  # positions of these arguments of `play`
 CAN_BE_LATE = True  # False in machine code for runs without delay, which then has no code for it
 CAN_FAIL = True  # False likewise where no task fails
+HAS_FEATURES = True  # False likewise where tasks have none, or the policy does not look at them
 
 
 class Truth(NamedTuple):
@@ -49,6 +60,7 @@ class Flight(NamedTuple):
     option: Indices
     task: npt.NDArray[np.int64]
     values: Floats  # (slots, 4): the two estimates, reward, cost
+    features: Floats  # (slots, features that the policy has room for): none if it does not look at any
 
 
 class Block(NamedTuple):
@@ -64,6 +76,17 @@ def feedback(world: World, kind: int, option: int, latent: Floats) -> tuple[floa
     return world.feedback(kind, option, latent)
 
 
+def features(world: Any, kind: int, latent: Floats) -> Floats:
+    """Call the world's method, likewise; it is there if the flight has room for features."""
+    row: Floats = world.features(kind, latent)
+    return row
+
+
+def no_features(world: Any, kind: int, latent: Floats) -> Floats:
+    """What stands for a world's method where it has none, and nobody asks."""
+    return latent
+
+
 def play(
     policy: Any, state: Any, world: Any, truth: Truth, flight: Flight, totals: Floats,
     block: Block, begin: int, end: int, seed_key: int, before: int,
@@ -77,7 +100,12 @@ def play(
         kind = kinds[index]
         options = truth.options[kind, : truth.offers[kind]]
         rng = Rng(seed_key, first + index)
-        made = choose(policy, state, kind, options, flight.pending[kind], rng)
+        slot = (first + index - 1) % len(flight.first)
+        if HAS_FEATURES and flight.features.shape[1] > 0:
+            put_down(flight.features, slot, features(world, kind, latents[index]))
+            made = choose_by_features(policy, state, kind, flight.features[slot], options, flight.pending[kind], rng)
+        else:
+            made = choose(policy, state, kind, options, flight.pending[kind], rng)
         option = made.option
         if option < 0 or option >= truth.worth.shape[1] or truth.worth[kind, option, 1] <= 0.0:
             raise IndexError(NOT_ON_OFFER)
@@ -86,7 +114,7 @@ def play(
             take_off(flight, kind, made, reward, cost, before + begin + index, block.delay[begin + index])
             land(policy, state, flight, seed_key, before + begin + index)
         else:
-            take_in(policy, state, kind, made, reward, cost, rng)
+            take_in(policy, state, flight, slot, kind, made, reward, cost, rng)
         reward_sum += (
             0.0 if CAN_FAIL and math.isnan(reward) else reward
         )  # summed up in registers: `totals` is in memory
@@ -105,8 +133,18 @@ def play(
     totals[6] += estimated_cost
 
 
-def take_in(policy: Any, state: Any, kind: int, made: Decision, reward: float, cost: float, rng: Rng) -> None:
+def put_down(table: Floats, slot: int, row: Floats) -> None:
+    """Keep a task's features until its feedback is there; the room beyond them stays NaN, for missing."""
+    for number in range(len(row)):
+        table[slot, number] = row[number]
+
+
+def take_in(
+    policy: Any, state: Any, flight: Flight, slot: int, kind: int, made: Decision, reward: float, cost: float, rng: Rng
+) -> None:
     """Learn from what came of a task; one that failed has no reward, which a world says as NaN."""
+    if HAS_FEATURES and flight.features.shape[1] > 0:
+        learn_features(policy, state, kind, flight.features[slot], made.option, reward, cost, rng)
     if CAN_FAIL and math.isnan(reward):
         fail(policy, state, kind, made, cost, rng)
     else:
@@ -143,7 +181,7 @@ def land(policy: Any, state: Any, flight: Flight, seed_key: int, now: int) -> No
         flight.pending[kind, option] -= 1
         made = Decision(option, flight.values[slot, 0], flight.values[slot, 1])
         rng = Rng(seed_key, flight.task[slot])
-        take_in(policy, state, kind, made, flight.values[slot, 2], flight.values[slot, 3], rng)
+        take_in(policy, state, flight, slot, kind, made, flight.values[slot, 2], flight.values[slot, 3], rng)
         slot = flight.following[slot]
 
 
@@ -156,12 +194,13 @@ def truth_of(problem: Problem, best: Optimum) -> Truth:
     return Truth(np.ascontiguousarray(options), offers.astype(np.uint32), np.stack([reward, cost, best.gaps], axis=-1))
 
 
-def new_flight(kinds: int, options: int, longest_delay: int) -> Flight:
-    """Nothing under way; feedback is at most `longest_delay` tasks late."""
+def new_flight(kinds: int, options: int, longest_delay: int, features: int = 0) -> Flight:
+    """Nothing under way; feedback is at most `longest_delay` tasks late, and the policy has room for such features."""
     slots = longest_delay + 1
     first, last, following, task = (np.full(slots, -1, np.int64) for _ in range(4))
     pending, (kind, option) = np.zeros((kinds, options), np.uint32), np.zeros((2, slots), np.uint32)
-    return Flight(pending, first, last, following, kind, option, task, np.zeros((slots, 4)))
+    tables = np.zeros((slots, 4)), np.full((slots, features), np.nan)
+    return Flight(pending, first, last, following, kind, option, task, *tables)
 
 
 def engine_for(
@@ -172,7 +211,10 @@ def engine_for(
     if engine_named(engine) == "python":
         return explained(play, *names)
     parts = methods_of(policy) | {"feedback": type(world).feedback, "CAN_BE_LATE": late, "CAN_FAIL": fails}
-    return explained(machine_code(play, parts), *names)
+    if looks_at_features(policy) and features_in(world):
+        return explained(machine_code(play, parts | {"features": type(world).features}, views=["features"]), *names)  # type: ignore[attr-defined]
+    parts |= {name: INSTEAD[name] for name in ("choose_by_features", "learn_features")}
+    return explained(machine_code(play, parts | {"features": no_features, "HAS_FEATURES": False}), *names)
 
 
 def explained(engine: Callable[..., None], policy: str, world: str) -> Callable[..., None]:

@@ -16,13 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from worthwhile.compiling import engine_named
+from worthwhile.errors import BadParameter
 from worthwhile.optimum import Optimum, solve
-from worthwhile.policies.base import Policy
+from worthwhile.policies.base import Policy, looks_at_features
+from worthwhile.policies.features import room_for
 from worthwhile.problem import Problem
-from worthwhile.simulation.environments.base import Drift, Environment, World, fresh
+from worthwhile.simulation.environments.base import Drift, Environment, World, features_in, fresh
 from worthwhile.simulation.loop import TOTALS, Block, Truth, engine_for, new_flight, truth_of
 from worthwhile.simulation.progress import Progress
-from worthwhile.state import Floats, price_in
+from worthwhile.state import Floats, empty, price_in
 
 BLOCK = 1 << 16
 PORTIONS = 64  # of a simulation that other processes do
@@ -48,6 +50,7 @@ class Stage(NamedTuple):
     world: World
     truth: Truth
     best: Optimum
+    block: int  # of how many tasks are drawn at once
 
 
 def stages_of(environment: Environment | Drift, tasks: int) -> list[Stage]:
@@ -56,9 +59,25 @@ def stages_of(environment: Environment | Drift, tasks: int) -> list[Stage]:
     ends = [first for first, _ in starts[1:]] + [tasks]
     stages = []
     for (first, stage), end in zip(starts, ends, strict=True):
-        best = solve(stage.problem)
-        stages.append(Stage(first, end, stage.problem, stage.world, truth_of(stage.problem, best), best))
+        check_tasks(stage, end - first)
+        best, block = solve(stage.problem), max(BLOCK, stage.most_tasks or 0)
+        stages.append(Stage(first, end, stage.problem, stage.world, truth_of(stage.problem, best), best, block))
+    check_features([stage.world for stage in stages])
     return stages
+
+
+def check_tasks(environment: Environment, tasks: int) -> None:
+    """Refuse more tasks than there are."""
+    most = environment.most_tasks
+    if most is not None and tasks > most:
+        raise BadParameter(f"{tasks} tasks, but {environment.name!r} has only {most}, each to come once; ask for fewer")
+
+
+def check_features(worlds: Sequence[World]) -> None:
+    """Refuse stages that differ in how many features their tasks have."""
+    numbers = [features_in(world) for world in worlds]
+    if len(set(numbers)) > 1:
+        raise BadParameter(f"the stages' tasks have {numbers} features; give all of them the same")
 
 
 class Sweep(NamedTuple):
@@ -99,7 +118,8 @@ class Job:
     def players(self) -> list[Player]:
         """Every policy at its start."""
         kinds, options = self.stages[0].truth.worth.shape[:2]
-        return [Player(policy, kinds, options, self.sweep.delay.most) for policy in self.sweep.policies]
+        sizes = kinds, options, self.sweep.delay.most, features_in(self.stages[0].world)
+        return [Player(policy, *sizes) for policy in self.sweep.policies]
 
     def run(self, number: int) -> Floats | None:
         """One run of every policy: its totals and its price θ at every mark; None if it was stopped."""
@@ -108,8 +128,8 @@ class Job:
         seed_key, players, marks = int(streams[2].generate_state(1)[0]), self.players(), self.sweep.marks
         curves = np.empty((len(players), len(marks), len(TOTALS) + 1))
         for stage, engines in zip(self.stages, self.engines, strict=True):
-            for start in range(stage.first, stage.end, BLOCK):
-                count = min(BLOCK, stage.end - start)
+            for start in range(stage.first, stage.end, stage.block):
+                count = min(stage.block, stage.end - start)
                 block = Block(*stage.world.draw(tasks, count), self.sweep.delay.draw(delays, count))
                 for player, engine, curve in zip(players, engines, curves, strict=True):
                     if self.stop.is_set():
@@ -122,10 +142,10 @@ class Job:
 class Player:
     """One policy in one run: its state, its tasks under way, its totals."""
 
-    def __init__(self, policy: Policy, kinds: int, options: int, longest_delay: int) -> None:
-        self.policy = policy
-        self.state = policy.init(kinds, options)
-        self.flight = new_flight(kinds, options, longest_delay)
+    def __init__(self, policy: Policy, kinds: int, options: int, longest_delay: int, features: int = 0) -> None:
+        self.policy, room = policy, room_for(features) if looks_at_features(policy) else 0
+        self.state = empty(policy, kinds, options, room)
+        self.flight = new_flight(kinds, options, longest_delay, room)
         self.totals = np.zeros(len(TOTALS))
         self.worlds: dict[int, World] = {}  # by the first task of their stage
         self.price = price_in(self.state)

@@ -11,7 +11,7 @@ from worthwhile.compiling import available, first_cause, machine_code
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments import Drift, Environment, World, synthetic
 from worthwhile.simulation.environments.base import fresh
-from worthwhile.simulation.loop import feedback
+from worthwhile.simulation.loop import features, feedback, put_down
 from worthwhile.state import Floats, Indices
 from worthwhile.testing import rules
 from worthwhile.testing.rules import KEY, TASKS, attempt, broken
@@ -30,18 +30,20 @@ def check_environment(environment: Environment | Drift | Problem) -> None:
     if isinstance(environment, Problem):
         environment = synthetic(environment)
     for _, stage in environment.stages():
-        check_world(stage.problem, stage.world)
+        check_world(stage.problem, stage.world, stage.most_tasks)
 
 
-def check_world(problem: Problem, world: World) -> None:
+def check_world(problem: Problem, world: World, most_tasks: int | None = None) -> None:
     """Every rule about one world and the problem that it claims to be."""
     missing = [name for name in ("draw", "feedback") if not callable(getattr(world, name, None))]
     if not (isinstance(world, tuple) and hasattr(world, "_fields")) or missing:
         raise broken(world, rules.WORLD, f"no method {missing[0]}" if missing else "it is not a NamedTuple")
     fast = available()
     count = min(DRAWS if fast else SLOW_DRAWS, ANSWERS // (1 if fast else 64) // len(problem.options))
-    kinds, latents = check_draw(problem, world, max(TASKS, count))
+    kinds, latents = check_draw(problem, world, min(max(TASKS, count), most_tasks or DRAWS))
     check_arrivals(problem, world, kinds)
+    if hasattr(type(world), "features"):
+        check_features(world, kinds[:TASKS], latents[:TASKS])
     for option in range(len(problem.options)):
         asked = problem.offered[:, option][kinds]
         check_answers(problem, world, option, kinds[asked], latents[asked])
@@ -72,6 +74,29 @@ def check_arrivals(problem: Problem, world: World, kinds: Indices) -> None:
             f"kind {problem.kinds[kind]!r}: {seen[kind]:.6g} of {len(kinds)} tasks, the problem says {share[kind]:.6g}"
         )
         raise broken(world, rules.ARRIVALS, shown)
+
+
+def check_features(world: Any, kinds: Indices, latents: Floats) -> None:
+    """Rows of the same length, the same interpreted and compiled."""
+    rows = [attempt(world, rules.FEATURES, world.features, *task) for task in zip(kinds, latents, strict=True)]
+    for row in rows:
+        form = getattr(row, "dtype", None), np.shape(row)
+        if form != (np.float64, (len(rows[0]),)) or np.isinf(row).any():
+            raise broken(world, rules.FEATURES, f"{row!r}, where the first task has {len(rows[0])}")
+    if available() and len(rows[0]):
+        told = np.zeros((len(rows), len(rows[0])))
+        try:
+            machine_code(tell_all, {"features": type(world).features}, ["features"])(world, kinds, latents, told)
+        except Exception as error:  # it ran interpreted, so this is numba's doing
+            raise broken(world, rules.COMPILES, first_cause(str(error))) from error
+        if told.tobytes() != np.array(rows).tobytes():
+            raise broken(world, rules.SAME_BITS, f"features {rows} and {told}")
+
+
+def tell_all(world: Any, kinds: Indices, latents: Floats, told: Floats) -> None:
+    """The features of every task; compiled like `loop.play`."""
+    for task in range(len(kinds)):
+        put_down(told, task, features(world, kinds[task], latents[task]))
 
 
 def check_answers(problem: Problem, world: World, option: int, kinds: Indices, latents: Floats) -> None:

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from worthwhile import state as states
 from worthwhile.compiling import available
-from worthwhile.decision import Decision
 from worthwhile.optimum import solve
-from worthwhile.policies.base import Policy, known
+from worthwhile.policies.base import Policy, known, looks_at_features
 from worthwhile.policies.registry import METHODS, make
 from worthwhile.problem import Noise, Problem
-from worthwhile.rng import Rng
 from worthwhile.simulation.environments import synthetic
+from worthwhile.simulation.environments.base import World, features_in
 from worthwhile.simulation.loop import TOTALS, Block, engine_for, new_flight, truth_of
 from worthwhile.simulation.runs import Delay
 from worthwhile.state import Floats, Indices, Size
 from worthwhile.testing import rules
 from worthwhile.testing.rules import KEY, TASKS, attempt, broken
+from worthwhile.testing.trials import ROOM, Case, cases, copy_of, follow, some_features, try_tasks
 
-UNMOVED = ("tasks", "price", "arrivals", "plug_in")
-HARD = ((0.0, 1e-6), (-1e6, 1.0), (1e6, 1e6), (-1e-6, 1e6), (0.0, 1.0))  # rewards and costs
-
-
-class Case(NamedTuple):
-    """A task: what is asked, and the feedback that it gets."""
-
-    kind: int
-    options: Indices
-    pending: Indices
-    rng: Rng
-    reward: float
-    cost: float
+Form = list[set[str]]  # of an array: what each of its sides can be as long as
 
 
 def check_policy(policy: Any, compiled: bool = True) -> None:
@@ -46,13 +34,19 @@ def check_policy(policy: Any, compiled: bool = True) -> None:
     """
     policy = instance(policy)
     size, truths = size_of(policy)
+    looks = looks_at_features(policy)
     check_state(policy, size)
-    try_tasks(policy, policy.init(*size), size, cases(size, 1))
-    check_memory(policy, size)
-    check_growth(policy, size, accepts_more=not truths)
+    if looks:
+        check_tables(policy, size)
+    for room in (0, ROOM) if looks else (0,):
+        try_tasks(policy, states.empty(policy, *size, room), size, cases(size, 1, room))
+        check_memory(policy, size, room)
+        check_growth(policy, size, accepts_more=not truths, room=room)
     if compiled and available():
-        for delay in (Delay(0, 0), Delay(0, 5)):
-            check_same_bits(policy, practice(size), delay)
+        worlds: list[World] = [synthetic(practice(size)).world]
+        for world in [*worlds, *(map(with_features, worlds) if looks else ())]:
+            for delay in (Delay(0, 0), Delay(0, 5)):
+                check_same_bits(policy, practice(size), world, delay)
 
 
 def practice(size: Size) -> Problem:
@@ -77,7 +71,8 @@ def instance(policy: Any) -> Policy:
         if unknown:
             raise broken(policy, rules.PARAMETERS, f"nothing is known about {unknown[0]!r}; check an instance instead")
         policy = policy(**{name: truth[name] for name in needed})
-    missing = [name for name in METHODS if not callable(getattr(policy, name, None))]
+    methods = [*METHODS, "learn_features"] if looks_at_features(policy) else METHODS
+    missing = [name for name in methods if not callable(getattr(policy, name, None))]
     if not (isinstance(policy, tuple) and hasattr(policy, "_fields")) or missing:
         raise broken(policy, rules.PARAMETERS, f"no method {missing[0]}" if missing else "it is not a NamedTuple")
     for name, value in zip(policy._fields, policy, strict=True):
@@ -93,7 +88,7 @@ def size_of(policy: Any) -> tuple[Size, bool]:
 
 
 def check_state(policy: Any, size: Size) -> None:
-    """The state's arrays have one of four shapes, the same at every size."""
+    """The state's arrays have one of four shapes, the same at every size; or none, if they are for features."""
     small, large = Size(*size), Size(size.kinds + 4, size.options + 7)
     forms = [state_form(policy, small), state_form(policy, large)]
     for (name, form), (_, larger_form) in zip(*forms, strict=True):
@@ -102,185 +97,124 @@ def check_state(policy: Any, size: Size) -> None:
 
 
 def state_form(policy: Any, size: Size) -> list[tuple[str, set[int]]]:
-    """Which of the four shapes each array has."""
-    state = attempt(policy, rules.STATE, policy.init, *size)
-    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
-        raise broken(policy, rules.STATE, f"init returned {state!r}")
+    """Which of the four shapes each array has; −1 for one without any room, which is for features."""
     shapes = ((1,), (size.kinds,), (size.options,), tuple(size))
     forms = []
-    for name, array in states.arrays(state):
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
-            raise broken(policy, rules.STATE, f"{name} = {array!r}")
-        if array.shape not in shapes:
+    for name, array in arrays_of(policy, rules.STATE, size):
+        empty = looks_at_features(policy) and array.size == 0
+        if array.shape not in shapes and not empty:
             raise broken(policy, rules.STATE, f"{name} has shape {array.shape} for {size}")
-        forms.append((name, {form for form, shape in enumerate(shapes) if array.shape == shape}))
+        forms.append((name, {-1} if empty else {form for form, shape in enumerate(shapes) if array.shape == shape}))
     return forms
 
 
-def cases(size: Size, seed: int) -> list[Case]:
-    """Tasks with any options in any order; the last kind never reports, some feedback is hard to swallow."""
-    generator = np.random.default_rng(seed)
-    tasks = []
-    for task in range(1, TASKS + 1):
-        count = int(generator.integers(1, size.options, endpoint=True))
-        options = generator.permutation(size.options)[:count].astype(np.uint32)
-        pending = generator.integers(0, 3, size.options).astype(np.uint32)
-        kind = int(generator.integers(max(1, size.kinds - 1)))
-        reward, cost = generator.normal(0.5, 0.3), generator.gamma(4.0, 0.25)
-        reward, cost = HARD[task // 20 % len(HARD)] if task % 20 == 0 else (float(reward), float(cost))
-        tasks.append(Case(kind, options, pending, Rng(KEY, task), reward, cost))
-    return tasks
-
-
-def try_tasks(policy: Any, state: Any, size: Size, tasks: Sequence[Case]) -> None:
-    """Every rule about a single call, task after task, with plain and with NumPy inputs."""
-    for case in tasks:
-        decide(policy, state, case._replace(kind=size.kinds - 1))
-        made = decide(policy, state, case)
-        again, typed = copy_of(state), copy_of(state)
-        take_in(policy, state, case, case.kind, made, int(case.options[-1]))
-        take_in(policy, again, case, case.kind, made, int(case.options[-1]))
-        if not states.same(state, again):
-            raise broken(policy, rules.SAME_DECISION, f"it learned differently, twice from {case}")
-        option = case.options[case.options == made.option][0]
-        take_in(policy, typed, case, np.uint32(case.kind), Decision(option, *made[1:]), case.options[-1])
-        if not states.same(state, typed):
-            raise broken(policy, rules.PLAIN_NUMBERS, f"they leave different states after {case}")
-
-
-def take_in(policy: Any, state: Any, case: Case, kind: Any, made: Decision, side: Any) -> None:
-    """Learn from a task and observe another option, checked."""
-    change(policy, policy.learn, state, kind, made, case.reward, case.cost, case.rng)
-    before = copy_of(state)
-    change(policy, policy.observe, state, kind, side, case.cost, case.cost, case.rng)
-    check_unmoved(policy, rules.SIDE, before, state, UNMOVED, case)
-    if hasattr(policy, "fail"):
-        fail(policy, state, case, kind, made, side)
-
-
-def fail(policy: Any, state: Any, case: Case, kind: Any, made: Decision, side: Any) -> None:
-    """The task fails as well, and another option after it, which was a mistake, checked."""
-    change(policy, policy.fail, state, kind, made, case.cost, case.rng)
-    before = copy_of(state)
-    for method, *told in (
-        ("observe_failure", kind, side, case.cost, case.rng),
-        ("take_back", kind, side, case.cost, case.rng),
-        ("forgive", kind, side),
-    ):
-        if hasattr(policy, method):
-            change(policy, getattr(policy, method), state, *told)
-    check_unmoved(policy, rules.FURTHER, before, state, ("tasks", "arrivals"), case)
-
-
-def check_unmoved(policy: Any, rule: str, before: Any, after: Any, names: Sequence[str], case: Case) -> None:
-    """What has one of these names is what it was."""
-    for (name, old), (_, new) in zip(states.arrays(before), states.arrays(after), strict=True):
-        if set(name.split(".")) & set(names) and old.tobytes() != new.tobytes():
-            raise broken(policy, rule, f"{name} went from {old} to {new} in {case}")
-
-
-def decide(policy: Any, state: Any, case: Case) -> Decision:
-    """The decision on a task, checked."""
-    frozen = states.freeze(copy_of(state))
-    for array in (case.options, case.pending):
-        array.flags.writeable = False
-    options = case.options.tolist()
-    arrays = (np.uint32(case.kind), case.options, case.pending, case.rng)
-    plain = (case.kind, options, case.pending.tolist(), case.rng)
-    made, again, other = (
-        decision(policy, attempt(policy, rules.ANY_TASK, policy.choose, frozen, *task), options, case)
-        for task in (arrays, arrays, plain)
-    )
-    if made != other and all(policy.choose(frozen, *arrays) == made for _ in range(20)):
-        raise broken(policy, rules.PLAIN_NUMBERS, f"{made} from NumPy's, {other} from plain ones, for {case}")
-    if not made == again == other:
-        raise broken(policy, rules.SAME_DECISION, f"{made}, {again} and {other} for {case}")
-    judged, again = (
-        decision(
-            policy, attempt(policy, rules.ANY_TASK, policy.judge, frozen, case.kind, made.option), [made.option], case
-        )
-        for _ in range(2)
-    )
-    if judged != again:
-        raise broken(policy, rules.SAME_DECISION, f"judge says {judged} and {again} for {case}")
-    return made
-
-
-def decision(policy: Any, made: Any, options: list[int], case: Case) -> Decision:
-    """A decision in plain numbers, if it is one."""
-    if not isinstance(made, Decision) or made.option not in options:
-        raise broken(policy, rules.DECISION, f"{made!r} where options {options} are on offer, for {case}")
-    plain = Decision(int(made.option), float(made.reward_estimate), float(made.cost_estimate))
-    if not np.isfinite(plain[1:]).all():
-        raise broken(policy, rules.FINITE, f"{made} for {case}")
-    return plain
-
-
-def change(policy: Any, method: Callable[..., Any], state: Any, *task: Any) -> None:
-    """Learn or observe, checked."""
-    before = [(name, array.shape, array.dtype) for name, array in states.arrays(state)]
-    returned = attempt(policy, rules.ANY_TASK, method, state, *task)
-    after = [(name, array.shape, array.dtype) for name, array in states.arrays(state)]
-    if returned is not None or before != after:
-        shown = f"returned {returned!r}" if returned is not None else f"made {before} into {after}"
-        raise broken(policy, rules.IN_PLACE, f"{method.__name__} {shown}")
+def arrays_of(policy: Any, rule: str, size: Sequence[int]) -> list[tuple[str, Any]]:
+    """The arrays of an empty state, if they are such."""
+    state = attempt(policy, rule, policy.init, *size)
+    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
+        raise broken(policy, rule, f"init returned {state!r}")
     for name, array in states.arrays(state):
-        if not np.isfinite(array).all():
-            raise broken(policy, rules.FINITE, f"{name} is {array} after {method.__name__} with {task}")
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+            raise broken(policy, rule, f"{name} = {array!r}")
+    return list(states.arrays(state))
 
 
-def check_memory(policy: Any, size: Size) -> None:
+def check_tables(policy: Any, size: Size) -> None:
+    """With room for features, every side of every array is of fixed length, or grows with one of three numbers."""
+    without = [(name, array.dtype) for name, array in arrays_of(policy, rules.STATE, size)]
+    small, large = (*size, ROOM), (size.kinds + 4, size.options + 7, 2 * ROOM)
+    tables, larger = arrays_of(policy, rules.TABLES, small), arrays_of(policy, rules.TABLES, large)
+    if not without == [(name, array.dtype) for name, array in tables] == [(name, one.dtype) for name, one in larger]:
+        raise broken(policy, rules.TABLES, f"other arrays, or of other types, with room for {ROOM} features")
+    for (name, array), (_, other) in zip(tables, larger, strict=True):
+        forms = zip(form_of(array, small), form_of(other, large), strict=False)
+        if array.ndim != other.ndim or not all(form & larger_form for form, larger_form in forms):
+            raise broken(policy, rules.TABLES, f"{name} is {array.shape} at {small}, {other.shape} at {large}")
+
+
+def form_of(array: Any, size: Sequence[int]) -> Form:
+    """What each side of an array can be as long as."""
+    named = dict(zip(("kinds", "options", "features"), size, strict=True))
+    return [{str(side), *(name for name, length in named.items() if length == side)} for side in array.shape]
+
+
+def check_memory(policy: Any, size: Size, room: int) -> None:
     """A stored state is the same state, whatever else the process has seen since."""
-    tasks = cases(size, 2)
-    state = policy.init(*size)
-    follow(policy, state, tasks[: TASKS // 2])
+    tasks = cases(size, 2, room)
+    half = len(tasks) // 2
+    state = states.empty(policy, *size, room)
+    follow(policy, state, tasks[:half])
     before, stored = copy_of(state), states.to_bytes(state)
-    went = follow(policy, state, tasks[TASKS // 2 :])
+    went = follow(policy, state, tasks[half:])
     follow(policy, policy.init(*size), cases(size, 3)[1:])  # a number of tasks that no small cycle divides
-    restored = states.from_bytes(policy, stored, size)
+    restored = states.from_bytes(policy, stored, (*size, room))
     if not states.same(restored, before):
         raise broken(policy, rules.MEMORY, "the state comes back from storage with other bits")
-    again = follow(policy, restored, tasks[TASKS // 2 :])
-    for case, before_storage, after in zip(tasks[TASKS // 2 :], went, again, strict=True):
+    again = follow(policy, restored, tasks[half:])
+    for case, before_storage, after in zip(tasks[half:], went, again, strict=True):
         if before_storage != after:
             raise broken(policy, rules.MEMORY, f"{before_storage}, but {after} after storage, for {case}")
     if not states.same(state, restored):
         raise broken(policy, rules.MEMORY, "the stored state learns otherwise than the one it was stored from")
 
 
-def check_growth(policy: Any, size: Size, accepts_more: bool) -> None:
-    """A larger state decides as the old one did, and then takes new kinds and options."""
-    tasks, larger = cases(size, 4), Size(size.kinds + 2, size.options + 3)
-    state = policy.init(*size)
-    follow(policy, state, tasks[: TASKS // 2])
-    grown = states.grow(policy, copy_of(state), *larger)
-    wider = [case._replace(pending=np.append(case.pending, np.zeros(3, np.uint32))) for case in tasks]
-    went, again = follow(policy, state, tasks[TASKS // 2 :]), follow(policy, grown, wider[TASKS // 2 :])
-    for case, old, new in zip(tasks[TASKS // 2 :], went, again, strict=True):
+def check_growth(policy: Any, size: Size, accepts_more: bool, room: int) -> None:
+    """A larger state decides as the old one did, and then takes new kinds, options and features."""
+    tasks, larger = cases(size, 4, room), Size(size.kinds + 2, size.options + 3)
+    half = len(tasks) // 2
+    more = room + ROOM if looks_at_features(policy) else 0
+    state = states.empty(policy, *size, room)
+    follow(policy, state, tasks[:half])
+    grown = states.grow(policy, copy_of(state), *larger, more)
+    wider = [widened(case, larger, more) for case in tasks]
+    went, again = follow(policy, state, tasks[half:]), follow(policy, grown, wider[half:])
+    for case, old, new in zip(tasks[half:], went, again, strict=True):
         if old != new:
             raise broken(policy, rules.GROWTH, f"{old} with room for {size}, {new} with room for {larger}, for {case}")
+    if room and not states.same(states.grow(policy, state, *larger, more), grown):
+        raise broken(policy, rules.GROWTH, f"it learns otherwise with room for {larger} and {more} features")
     if accepts_more:
-        try_tasks(policy, grown, larger, cases(larger, 5))
+        try_tasks(policy, grown, larger, cases(larger, 5, more))
 
 
-def follow(policy: Any, state: Any, tasks: Sequence[Case]) -> list[Decision]:
-    """What a policy decides as it learns."""
-    decisions = []
-    for case in tasks:
-        made = policy.choose(state, case.kind, case.options, case.pending, case.rng)
-        policy.learn(state, case.kind, made, case.reward, case.cost, case.rng)
-        policy.observe(state, case.kind, int(case.options[-1]), case.cost, case.cost, case.rng)
-        if hasattr(policy, "fail") and case.rng.task % 3 == 0:
-            policy.fail(state, case.kind, made, case.cost, case.rng)
-        decisions.append(Decision(int(made.option), float(made.reward_estimate), float(made.cost_estimate)))
-    return decisions
+def widened(case: Case, size: Size, room: int) -> Case:
+    """The same task where there is room for more."""
+    pending = np.append(case.pending, np.zeros(size.options - len(case.pending), np.uint32))
+    if case.features is None:
+        return case._replace(pending=pending)
+    return case._replace(pending=pending, features=np.append(case.features, np.full(room - len(case.features), np.nan)))
 
 
-def check_same_bits(policy: Any, problem: Problem, delay: Delay) -> None:
+class Items(NamedTuple):
+    """A world whose tasks have features."""
+
+    world: Any
+    known: Floats  # (items, features)
+
+    def draw(self, generator: np.random.Generator, count: int) -> tuple[Indices, Floats]:
+        kinds, latents = self.world.draw(generator, count)
+        return kinds, np.hstack([latents, generator.random((count, 1))])
+
+    def feedback(self, kind: int, option: int, latent: Floats) -> tuple[float, float]:
+        item = int(latent[len(latent) - 1] * len(self.known))
+        better = self.known[item, 0] if option % 2 == 0 else 0.0
+        return latent[0] + better, 1.0 + 0.5 * latent[len(latent) - 1]
+
+    def features(self, kind: int, latent: Floats) -> Floats:
+        row: Floats = self.known[int(latent[len(latent) - 1] * len(self.known))]
+        return row
+
+
+def with_features(world: World) -> World:
+    luck = np.random.default_rng(KEY)
+    return Items(world, np.array([some_features(luck, item, ROOM) for item in range(TASKS)]))
+
+
+def check_same_bits(policy: Any, problem: Problem, world: World, delay: Delay) -> None:
     """The compiled loop ends with the same totals and the same state."""
-    state, totals = run(policy, problem, delay, "python")
+    state, totals = run(policy, problem, world, delay, "python")
     try:
-        twin, twin_totals = run(policy, problem, delay, "compiled")
+        twin, twin_totals = run(policy, problem, world, delay, "compiled")
     except Exception as error:  # it ran interpreted, so this is numba's doing
         raise broken(policy, rules.COMPILES, f"{error}; or check it with compiled=False") from error
     if totals.tobytes() != twin_totals.tobytes():
@@ -291,17 +225,13 @@ def check_same_bits(policy: Any, problem: Problem, delay: Delay) -> None:
             raise broken(policy, rules.SAME_BITS, f"{name} with {delay}: {array} interpreted, {other} compiled")
 
 
-def run(policy: Any, problem: Problem, delay: Delay, engine: str) -> tuple[Any, Floats]:
+def run(policy: Any, problem: Problem, world: World, delay: Delay, engine: str) -> tuple[Any, Floats]:
     """The state and the totals after a few tasks."""
-    world, generator = synthetic(problem).world, np.random.default_rng(KEY)
+    generator, room = np.random.default_rng(KEY), features_in(world) if looks_at_features(policy) else 0
     size, tasks = (len(problem.kinds), len(problem.options)), 2 * TASKS
-    state, flight, totals = policy.init(*size), new_flight(*size, delay.most), np.zeros(len(TOTALS))
+    state, totals = states.empty(policy, *size, room), np.zeros(len(TOTALS))
+    flight = new_flight(*size, delay.most, room)
     block = Block(*world.draw(generator, tasks), delay.draw(generator, tasks))
     play = engine_for(policy, world, engine)
     play(policy, state, world, truth_of(problem, solve(problem)), flight, totals, block, 0, tasks, KEY, 0)
     return state, totals
-
-
-def copy_of(state: Any) -> Any:
-    """A state of its own, arrays and all."""
-    return type(state)(*(copy_of(value) if isinstance(value, tuple) else value.copy() for value in state))

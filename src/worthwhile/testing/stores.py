@@ -44,7 +44,7 @@ LOG = [
     LogRow(1, 4, OWN, 0, 2, None, 1e-100, 0.1, -0.1, 5e-324, 1, LOST, "it's ü"),
     LogRow(2, 1, 0, 0, 0, 0.1 + 0.2, 1.7976931348623157e308, 0.0, 0.0, 0.0, 0),
     LogRow(3, 4, REPLACES, 0, 2, None, 2.0, 0.1, 0.0, 0.2, 0, FAILED, None),
-    LogRow(4, 4, OWN - 1, 0, 0, 1e100, 1e-100, 0.1, -0.1, 5e-324, 1),
+    LogRow(4, 4, OWN - 1, 0, 0, 1e100, 1e-100, 0.1, -0.1, 5e-324, 1, features='{"ü": 1}'),
     LogRow(5, 0, RESTORES - 5, 0, 0, None, 1.0, 0.0, 0.0, 0.0, 0, RESTORED),
 ]
 OF_TASK_4 = [LOG[0], LOG[2], LOG[3]]
@@ -55,7 +55,7 @@ CHANGED = [
     ),
     TASKS[4]._replace(cancelled=1),
 ]  # fmt: skip
-SNAPSHOT = Snapshot(2, 1, 8, 8, "[]", (bytes(range(256)), b"more"), 0xFFFFFFFF)
+SNAPSHOT = Snapshot(2, 1, 8, 8, 16, "[]", (bytes(range(256)), b"more"), 0xFFFFFFFF)
 TOKENS = [TokenRow("a1", "it's mine", "read", 1.5), TokenRow("b2", "other", "decide,report", 2.5, None, '["ü"]', 9e9)]
 SESSIONS = [SessionRow("c3", "it's mine", 1.5, 2.5), SessionRow("d4", "it's mine", 2.5, 9e9)]
 AUDIT = [AuditRow(1.5, None, "token created", None, "{}"), AuditRow(2.5, "it's mine", "changed", "ü", '{"a": 1}')]
@@ -82,6 +82,8 @@ def check_store(store: str | Callable[[], Store]) -> None:
         (first, fail),
         (first, check_undone),
         (first, check_running),
+        (first, forget),
+        (other, check_forgotten),
         (first, add_tokens),
         (other, check_tokens),
     ):
@@ -179,6 +181,7 @@ def fail(store: Store, tx: Transaction) -> None:
     entry = LOG[0]._replace(number=6, task=1)
     tx.add(id, [NameRow(4, "kind", 1, "x")], [ROW._replace(task=6, key="k")], late, [entry])
     tx.save(id, SNAPSHOT._replace(number=3))
+    tx.forget(id, [LOG[0].without_words()])
     raise OnPurpose
 
 
@@ -204,6 +207,22 @@ def check_running(store: Store, tx: Transaction) -> None:
     expect(store, RUNNING, (tx.lost(id, 3e9, 9), tx.lost(id, 3e9, 2)), (TASKS[:3], TASKS[:2]))
     tx.add(id, [], [], [TASKS[1]._replace(holder="")], [])
     expect(store, RUNNING, tx.lost(id, 3e9, 9), [TASKS[0], TASKS[2]])
+
+
+def forget(store: Store, tx: Transaction) -> None:
+    """Take features and reasons out of a task and its entries."""
+    id = header_of(store, tx).id
+    tx.add(id, [], [], [CHANGED[0].without_words()], [])
+    tx.forget(id, [entry.without_words() for entry in OF_TASK_4])
+
+
+def check_forgotten(store: Store, tx: Transaction) -> None:
+    """They are gone, with the snapshot, and nothing else is."""
+    id = header_of(store, tx).id
+    left = [entry.without_words() if entry.task == 4 else entry for entry in LOG]
+    expect(store, KEPT, (tx.tasks(id, [4]), tx.snapshot(id)), ([CHANGED[0].without_words()], None))
+    expect(store, KEPT, tx.reports(id, 0, 9), left)
+    expect(store, KEPT, tx.outcomes(id, [4]), [left[0], *left[2:4]])
 
 
 def add_tokens(store: Store, tx: Transaction) -> None:

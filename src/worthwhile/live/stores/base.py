@@ -40,10 +40,10 @@ class Header:
 
 
 class NameRow(NamedTuple):
-    """A kind, option or policy gets a number when it first appears, and keeps it."""
+    """A kind, option, policy or feature gets a number when it first appears, and keeps it."""
 
     position: int  # 1, 2, 3 … within the scheduler
-    role: str  # kind, option or policy
+    role: str  # kind, option, policy or feature
     number: int
     text: str
 
@@ -82,11 +82,12 @@ class TaskRow(NamedTuple):
     def running(
         *, task: int, kind: int, option: int, options: str, pending: str, reward_estimate: float, cost_estimate: float,
         price: float | None, seen: int, policy: int, key: str | None, decided: float, lease_end: float, overhead: float,
+        features: str | None = None,
     ) -> TaskRow:  # fmt: skip
         """A task that was just decided."""
         return tuple.__new__(TaskRow, (
             task, kind, option, options, pending, reward_estimate, cost_estimate, price, seen, policy, key, decided,
-            lease_end, overhead, None, None, None, 0, None, None, 0, None, None,
+            lease_end, overhead, None, None, None, 0, features, None, 0, None, None,
         ))  # fmt: skip
 
     def with_report(self, reward: float | None, cost: float | None, report: int | None) -> TaskRow:
@@ -97,7 +98,7 @@ class TaskRow(NamedTuple):
         """The entry of the log for the result of the task's first attempt."""
         return tuple.__new__(LogRow, (
             number, self.task, OWN, self.kind, self.option, reward, cost, self.overhead, self.reward_estimate,
-            self.cost_estimate, self.policy, 0, None, "",
+            self.cost_estimate, self.policy, 0, None, self.features, "",
         ))  # fmt: skip
 
     @property
@@ -124,6 +125,13 @@ class TaskRow(NamedTuple):
             if (offered := earlier[attempt - 1].get("next")) is not None:
                 return attempt, offered
         return 0, self.numbers
+
+    def without_words(self) -> TaskRow:
+        """The task without what may be personal: its features, and why attempts at it have failed."""
+        if self.attempts is None:
+            return self._replace(features=None)
+        attempts = [attempt | {"reason": None} for attempt in json.loads(self.attempts)]
+        return self._replace(features=None, attempts=json.dumps(attempts, ensure_ascii=False))
 
     def ended(self) -> bool:
         """Reported, failed, lost or cancelled: it does not count as running, whatever its lease."""
@@ -162,7 +170,12 @@ class LogRow(NamedTuple):
     policy: int
     outcome: int = RESULT
     reason: str | None = None  # of a failure
+    features: str | None = None  # of the task, JSON
     damage: str = ""  # why the store does not trust what it has read; not stored
+
+    def without_words(self) -> LogRow:
+        """The entry without what may be personal."""
+        return self._replace(reason=None, features=None)
 
 
 class Snapshot(NamedTuple):
@@ -172,6 +185,7 @@ class Snapshot(NamedTuple):
     policy: int
     kinds: int
     options: int
+    features: int  # so many there was room for
     set_aside: str  # JSON: bad entries and why
     parts: Iterable[bytes]  # of the state; a store may read or write one after the other
     checksum: int  # of all of it, for whoever restores it to check
@@ -272,8 +286,12 @@ class Transaction(Protocol):
     ) -> None:
         """Write new names, new tasks, what has changed of earlier ones, and new entries of the log; count them.
 
-        Reports, claims and leases change; what a decision was based on does only where there are earlier attempts.
+        Reports, claims and leases change, and features are forgotten; what else a decision was based on changes only
+        where there are earlier attempts.
         """
+
+    def forget(self, id: int, entries: Sequence[LogRow]) -> None:
+        """Entries of the log have lost their features and reasons; the snapshot goes, which has learned from them."""
 
     def save(self, id: int, snapshot: Snapshot) -> None:
         """Replace the snapshot."""

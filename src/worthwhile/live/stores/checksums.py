@@ -33,6 +33,11 @@ def task_checksum(id: int, row: tuple[Any, ...]) -> int:
     return crc32(dumps((id, row[:PRICE], price, row[PRICE + 1 : FIELDS]), FORMAT))
 
 
+def log_checksum(id: int, fields: tuple[Any, ...]) -> int:
+    """Of an entry of the log, without its damage; one without features has the checksum that version 4 gave it."""
+    return checksum(id, *(fields if fields[-1] is not None else fields[:-1]))
+
+
 def task_fault(id: int, row: tuple[Any, ...]) -> str:
     """Why a task, with its checksum as the last field, is not what was written; empty if it is."""
     kept = row[-1]

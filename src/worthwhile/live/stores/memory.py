@@ -198,6 +198,13 @@ class MemoryStore(Forkable):
             if entry.observed != OWN or entry.outcome:
                 kept.further.setdefault(entry.task, []).append(entry)
 
+    def forget(self, id: int, entries: Sequence[LogRow]) -> None:
+        kept = self.by_id[id]
+        before = [kept.log[entry.number - 1] for entry in entries]
+        self.undo += [(put_entries, kept, before), (setattr, kept, "snapshot", kept.snapshot)]
+        put_entries(kept, entries)
+        kept.snapshot = None
+
     def save(self, id: int, snapshot: Snapshot) -> None:
         kept = self.by_id[id]
         self.undo.append((setattr, kept, "snapshot", kept.snapshot))
@@ -248,6 +255,14 @@ def put_running(kept: Rows, rows: Sequence[TaskRow]) -> None:
     """Put tasks that run in the place of what is known of them."""
     for row in rows:
         kept.tasks[row.task] = kept.running[row.kind][row.task] = row
+
+
+def put_entries(kept: Rows, entries: Sequence[LogRow]) -> None:
+    """Put entries of the log in the place of those with their numbers."""
+    for entry in entries:
+        kept.log[entry.number - 1] = entry
+        further = kept.further.get(entry.task, [])
+        further[:] = [entry if other.number == entry.number else other for other in further]
 
 
 def take_back(

@@ -9,7 +9,7 @@ from typing import Any
 from worthwhile.errors import StoreError
 
 HARMLESS = ("host", "hostaddr", "port", "dbname", "options", "synchronous")  # settings in a store's address
-VERSION = 4
+VERSION = 5
 
 # `{bytes}` and `{identity}` are the two words in which the dialects differ. Types are the few that both know: a flag is
 # a bigint, a time is in seconds since 1970.
@@ -27,7 +27,7 @@ create table schedulers (
   reports bigint not null default 0,
   checksum bigint -- of name, seed_key and settings (here as elsewhere, null if an earlier version wrote the row)
 );
--- kinds, options and policies are numbers everywhere else: the n-th of its role that was ever used
+-- kinds, options, policies and features are numbers everywhere else: the n-th of its role that was ever used
 create table names (
   scheduler bigint not null,
   position bigint not null,
@@ -88,6 +88,7 @@ create table reports (
   policy bigint,
   outcome bigint not null default 0,
   reason text, -- of a failure
+  features text, -- JSON: of the task
   checksum bigint,
   primary key (scheduler, number)
 );
@@ -102,6 +103,7 @@ create table snapshots (
   policy bigint not null,
   kinds bigint not null,
   options bigint not null,
+  features bigint not null,
   set_aside text not null,
   parts bigint not null, -- how many
   checksum bigint not null -- of all of it
@@ -185,8 +187,17 @@ drop table snapshots;
     + SNAPSHOTS
     + SESSIONS
 )
+# Snapshots are made again. A process of version 4 finds the version in every header that it reads, and stores nothing.
+FEATURED = (
+    """
+alter table reports add column features text;
+drop table snapshots;
+drop table snapshot_parts;
+"""
+    + SNAPSHOTS
+)
 # version → the statements that lead from it to the next
-MIGRATIONS = {1: FIRST_TOKENS, 2: RENAMED, 3: CHECKED}
+MIGRATIONS = {1: FIRST_TOKENS, 2: RENAMED, 3: CHECKED, 4: FEATURED}
 
 
 def statements(text: str) -> list[str]:

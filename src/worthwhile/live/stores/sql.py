@@ -21,6 +21,7 @@ from worthwhile.live.stores.base import (
 from worthwhile.live.stores.checksums import (
     DOES_NOT_FIT,
     checksum,
+    log_checksum,
     session_fault,
     task_checksum,
     task_fault,
@@ -75,7 +76,7 @@ READ_LATEST_TASKS = f"{SELECT_TASKS} order by task desc limit ?"
 ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values ({marks(25)})"
 # Option and overhead change with another attempt, and when history tells of a task by an observation, then by a report.
 CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?,
-  outcome = ?, attempts = ?, lease_end = ?, holder = ?, checksum = ? where scheduler = ? and task = ?"""
+  features = ?, outcome = ?, attempts = ?, lease_end = ?, holder = ?, checksum = ? where scheduler = ? and task = ?"""
 # Another attempt is another decision.
 CHANGE_DECISIONS = """update tasks set pending = ?, reward_estimate = ?, cost_estimate = ?, price = ?, seen = ?,
   policy = ?, decided = ? where scheduler = ? and task = ?"""
@@ -85,13 +86,15 @@ SELECT_LOG = f"select {LOGGED}, checksum from reports where scheduler = ?"
 READ_LOG = f"{SELECT_LOG} and number > ? order by number limit ?"
 READ_OBSERVATIONS = f"{SELECT_LOG} and task in ({{list}}) and observed > {OWN}"
 READ_OUTCOMES = f"{SELECT_LOG} and task in ({{list}}) and observed <= {OWN}"
-ADD_TO_LOG = f"insert into reports (scheduler, {LOGGED}, checksum) values ({marks(15)})"
+ADD_TO_LOG = f"insert into reports (scheduler, {LOGGED}, checksum) values ({marks(16)})"
+
+FORGET_IN_LOG = "update reports set features = ?, reason = ?, checksum = ? where scheduler = ? and number = ?"
 
 READ_SNAPSHOT = f"select {columns(Snapshot)} from snapshots where scheduler = ?"
 READ_PARTS = "select bytes from snapshot_parts where scheduler = ? and part > ? and part <= ? order by part"
 DELETE_SNAPSHOT = "delete from snapshots where scheduler = ?"
 DELETE_PARTS = "delete from snapshot_parts where scheduler = ?"
-ADD_SNAPSHOT = f"insert into snapshots (scheduler, {columns(Snapshot)}) values ({marks(8)})"
+ADD_SNAPSHOT = f"insert into snapshots (scheduler, {columns(Snapshot)}) values ({marks(9)})"
 ADD_PART = f"insert into snapshot_parts (scheduler, part, bytes) values ({marks(3)})"
 
 READ_TOKENS = f"select {columns(TokenRow)} from tokens order by created, name"
@@ -227,11 +230,11 @@ class SqlTransaction(ABC):
         if tasks:
             self.write(ADD_TASKS, [(id, *row, task_checksum(id, row)) for row in tasks])
         if reports:
-            self.write(ADD_TO_LOG, [(id, *row[:-1], checksum(id, *row[:-1])) for row in reports])
+            self.write(ADD_TO_LOG, [(id, *row[:-1], log_checksum(id, row[:-1])) for row in reports])
         if changed:
             self.write(CHANGE_TASKS, [
-                (row.option, row.overhead, row.reward, row.cost, row.report, row.cancelled, row.outcome, row.attempts,
-                 row.lease_end, row.holder, task_checksum(id, row), id, row.task)
+                (row.option, row.overhead, row.reward, row.cost, row.report, row.cancelled, row.features, row.outcome,
+                 row.attempts, row.lease_end, row.holder, task_checksum(id, row), id, row.task)
                 for row in changed
             ])  # fmt: skip
             if again := [row for row in changed if row.attempts is not None]:
@@ -247,10 +250,20 @@ class SqlTransaction(ABC):
     def wrote(self, id: int, tasks: Sequence[TaskRow], changed: Sequence[TaskRow]) -> None:  # noqa: B027 (most do not)
         """New and changed tasks have been written, for a dialect that wants to know."""
 
-    def save(self, id: int, snapshot: Snapshot) -> None:
-        count = 0
+    def forget(self, id: int, entries: Sequence[LogRow]) -> None:
+        if entries:
+            self.write(FORGET_IN_LOG, [
+                (row.features, row.reason, log_checksum(id, row[:-1]), id, row.number) for row in entries
+            ])  # fmt: skip
+        self.delete_snapshot(id)
+
+    def delete_snapshot(self, id: int) -> None:
         for sql in (DELETE_SNAPSHOT, DELETE_PARTS):
             self.write(sql, [(id,)])
+
+    def save(self, id: int, snapshot: Snapshot) -> None:
+        count = 0
+        self.delete_snapshot(id)
         for count, part in enumerate(snapshot.parts, 1):
             self.write(ADD_PART, [(id, count, part)])
         self.write(ADD_SNAPSHOT, [(id, *snapshot._replace(parts=count))])  # type: ignore[arg-type]
@@ -327,5 +340,5 @@ def task_row(id: int, row: tuple[Any, ...]) -> TaskRow:
 def log_row(id: int, row: tuple[Any, ...]) -> LogRow:
     """An entry of the log, with its damage if it is not what was written."""
     fields, kept = row[:-1], row[-1]
-    damage = DOES_NOT_FIT if kept is not None and kept != checksum(id, *fields) else ""
+    damage = DOES_NOT_FIT if kept is not None and kept != log_checksum(id, fields) else ""
     return tuple.__new__(LogRow, (*fields, damage))

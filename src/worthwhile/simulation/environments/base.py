@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,8 @@ class World(Protocol):
 
     All randomness comes from `draw`, before anything is decided, so that all policies meet the same world. A world
     whose `feedback` writes to its arrays has a method `fresh`, which gives every policy of every run its own copy.
+    A world whose tasks have features has a method `features(kind, latent)`: a row of one of its arrays, always of the
+    same length, with numbers as `policies/features.py` makes them, NaN where one is missing.
     """
 
     def draw(self, generator: np.random.Generator, count: int) -> tuple[Indices, Floats]:
@@ -33,12 +35,21 @@ def fresh(world: World) -> World:
     return world.fresh() if hasattr(world, "fresh") else world
 
 
+def features_in(world: Any) -> int:
+    """How many features its tasks have."""
+    if not callable(getattr(world, "features", None)):
+        return 0
+    kinds, latent = world.draw(np.random.default_rng(0), 1)
+    return len(world.features(kinds[0], latent[0]))
+
+
 @dataclass(frozen=True)
 class Environment:
     """A world, and its means: what regret is measured against."""
 
     problem: Problem
     world: World
+    most_tasks: int | None = None  # of a world that ends: a run draws all of its tasks at once
 
     @property
     def name(self) -> str:

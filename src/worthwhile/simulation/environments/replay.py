@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.errors import BadTable, did_you_mean
+from worthwhile.errors import BadParameter, BadTable, did_you_mean
 from worthwhile.problem import Noise, Problem
 from worthwhile.simulation.environments.base import Environment, cumulative, draw_kinds
+from worthwhile.simulation.environments.item_features import NOT_CROSSED, item_features, items_of
 from worthwhile.state import Floats, Indices
 from worthwhile.tables import Table, read_table, scorable
 
@@ -33,13 +34,30 @@ class ReplayWorld(NamedTuple):
     rows: npt.NDArray[np.int64]  # (kinds, options): rows of the cell
     reward: Floats
     cost: Floats
+    items: npt.NDArray[np.int64]  # (kinds,): how many
+    known: Floats  # (items, features): of the items of the first kind, then those of the second, …
+    first_item: npt.NDArray[np.int64]  # (kinds,)
+    one_pass: bool  # every item comes once, in random order; else with replacement
 
     def draw(self, generator: np.random.Generator, count: int) -> tuple[Indices, Floats]:
+        if self.one_pass:
+            return draw_once(self.items, generator, count)
         return draw_kinds(self.shares, generator, count), generator.random((count, 1))
 
     def feedback(self, kind: int, option: int, latent: Floats) -> tuple[float, float]:
         row = self.first[kind, option] + int(latent[0] * self.rows[kind, option])
         return self.reward[row], self.cost[row]
+
+    def features(self, kind: int, latent: Floats) -> Floats:
+        return self.known[self.first_item[kind] + int(latent[0] * self.items[kind])]  # type: ignore[no-any-return]
+
+
+def draw_once(items: npt.NDArray[np.int64], generator: np.random.Generator, count: int) -> tuple[Indices, Floats]:
+    """The first of all items in random order: their kinds, and where they stand among those of their kind."""
+    kinds = np.repeat(np.arange(len(items)), items)
+    place = np.arange(len(kinds)) - np.repeat(np.cumsum(items) - items, items)
+    order = generator.permutation(len(kinds))[:count]
+    return kinds[order].astype(np.uint32), ((place + 0.5) / items[kinds])[order, None]
 
 
 def replay(
@@ -49,10 +67,14 @@ def replay(
     reward_unit: str = "",
     cost_unit: str = "",
     columns: Mapping[str, str] | None = None,
+    features: str | Path | None = None,
+    one_pass: bool = False,
 ) -> Environment:
     """An environment that answers from a recorded table; kinds arrive as their share of items, or as told.
 
-    `columns` has what a file calls its columns, like {"reward": "score"}.
+    `columns` has what a file calls its columns, like {"reward": "score"}. `features` is a file with the
+    features of the items: a column item_id, and one for each feature. With `one_pass`, each item comes once, in random
+    order.
     """
     if not isinstance(table, Table):
         table = read_table(table, columns)
@@ -60,6 +82,7 @@ def replay(
     if left_out:
         log.warning("%s", left_out_words(table.name, left_out))
     check_arrival(table, left_out, arrival)
+    check_one_pass(table, one_pass, arrival)
     cost = check_added(table, added_cost)
     names, silent = (table.name, table.kinds, table.options), Noise(sd=0.0)  # the noise is in the rows
     rows, means = means_of(table, cost)
@@ -68,8 +91,10 @@ def replay(
     problem = Problem(*names, *values, silent, silent, 0.0, reward_unit, cost_unit, *failures)
     order = np.lexsort((table.item, table.option, table.kind))
     first = (np.cumsum(rows) - rows.ravel()).reshape(rows.shape)
-    world = ReplayWorld(cumulative(problem.arrival), first, rows, table.reward[order], cost[order])
-    return Environment(problem, world)
+    recorded = cumulative(problem.arrival), first, rows, table.reward[order], cost[order]
+    items = items_of(table).per_kind(len(table.kinds))
+    world = ReplayWorld(*recorded, items, item_features(table, features), np.cumsum(items) - items, one_pass)
+    return Environment(problem, world, int(items.sum()) if one_pass else None)
 
 
 def left_out_words(name: str, kinds: Sequence[str]) -> str:
@@ -120,13 +145,20 @@ def check_added(table: Table, added_cost: float) -> Floats:
     return table.cost + added_cost
 
 
+def check_one_pass(table: Table, one_pass: bool, arrival: Mapping[str, float] | None) -> None:
+    """Refuse one pass through items that cannot be told apart, or that are to arrive as told."""
+    if one_pass and not table.crossed:
+        raise BadTable(f"{table.name}: {NOT_CROSSED}; leave one_pass out, or complete the table")
+    if one_pass and arrival is not None:
+        raise BadParameter("one_pass and arrival: each item comes once, so kinds arrive as their items do; give one")
+
+
 def shares(table: Table, arrival: Mapping[str, float] | None) -> Floats:
     """Arrival of every kind: as given, or its share of the distinct items."""
     if arrival is not None:
         return np.array([float(arrival.get(kind, 0.0)) for kind in table.kinds])
-    span = int(table.item.max()) + 1
-    items = np.unique(table.kind * span + table.item) // span
-    return np.bincount(items, minlength=len(table.kinds)) / len(items)
+    items = items_of(table)
+    return items.per_kind(len(table.kinds)) / len(items.item)
 
 
 def check_arrival(table: Table, left_out: Sequence[str], arrival: Mapping[str, float] | None) -> None:

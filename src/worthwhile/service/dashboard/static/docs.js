@@ -9,12 +9,13 @@ function make(name, settings = {}, ...children) {
 
 function example(schema, all) {
   if (schema.$ref) return example(all[schema.$ref.split("/").pop()], all);
+  if (schema.examples) return schema.examples[0];
   if (schema.anyOf) return example(schema.anyOf[0], all);
   if (schema.default !== undefined && schema.default !== null) return schema.default;
   if (schema.type === "object")
     return Object.fromEntries(
       Object.entries(schema.properties ?? {})
-        .filter(([name]) => (schema.required ?? []).includes(name) || !(schema.required ?? []).length)
+        .filter(([name, field]) => field.examples || (schema.required ?? []).includes(name) || !(schema.required ?? []).length)
         .map(([name, field]) => [name, example(field, all)]),
     );
   if (schema.type === "array") return [example(schema.items ?? {}, all)];
