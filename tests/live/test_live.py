@@ -467,7 +467,7 @@ def test_a_first_try_is_explained_by_what_other_kinds_know() -> None:
                     task.report(1.0, 1.0 if task.option == "cheap" else 50.0)
         first = scheduler.decide("mail", ["cheap", "dear"])
         assert first.option == "cheap"
-        known = "it had not been tried with this kind; others led to expect a reward of 1 at a cost of 1"
+        known = "it had not been tried with this kind; other kinds suggested a reward of 1 at a cost of 1"
         assert scheduler.explain(first.id).why.startswith(known)
         failed = sum(task.option == "broken" for task in scheduler.latest(100))
         only = scheduler.decide("mail", ["broken", "new"])
