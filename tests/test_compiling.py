@@ -289,3 +289,15 @@ def test_compiling_leaves_the_functions_as_they_were() -> None:
     before = First.choose, First.choose.__globals__["Decision"], compiling.plain(First.choose).__code__
     play(First())
     assert (First.choose, First.choose.__globals__["Decision"], First.choose.__code__) == before
+
+
+def test_another_loop_takes_the_policys_methods_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORTHWHILE_CACHE", str(tmp_path))
+    monkeypatch.setattr(compiling, "compiled", {})
+    problem = seven_kinds()
+    methods = set()
+    for delay in (0, 3):
+        simulate(problem, ["kind-greedy"], tasks=100, runs=1, delay=delay, engine="compiled", progress=False)
+        methods = {path.name for path in tmp_path.rglob("*.nbc") if ".choose-" in path.name or ".learn-" in path.name}
+        assert len(methods) == 2  # each once, whatever calls it
+    assert len(list(tmp_path.rglob("loop.play-*.nbc"))) == 2

@@ -104,40 +104,50 @@ class MachineCode:
 
     def build(self, counts: bool) -> Any:
         """Nothing is compiled yet: numba waits for the types of the arguments."""
-        import numba
-
-        with lock:  # numba's settings are the process's: nobody else may compile while our cache folder is in them
-            folder, settings = cache_folder(f"{self.key}-counts" if counts else self.key), vars(numba.config)
-            before, settings["CACHE_DIR"] = settings["CACHE_DIR"], str(folder or "")
-            try:
-                inner, outer = INNER if counts else INNER | UNCOUNTED, OUTER | {"cache": folder is not None}
-                return build(numba.njit, self.function, self.replace, {}, inner, outer, () if counts else self.views)
-            finally:
-                settings["CACHE_DIR"] = before
+        inner = INNER if counts else INNER | UNCOUNTED
+        with lock:  # numba's settings are the process's: nobody else may compile while a cache folder is in them
+            return build(self.function, self.replace, {}, inner, OUTER, () if counts else self.views, self.key)
 
 
 def build(
-    njit: Any,
     function: Callable[..., Any],
     replace: Replacements,
     built: dict[Any, Any],
     inner: Mapping[str, bool],
     outer: Mapping[str, Any],
     views: Sequence[str] = (),
+    key: str = "",
 ) -> Callable[..., Any]:
-    """Compile a copy of the function whose callees are compiled copies, each once; only the outermost is cached."""
+    """Compile a copy of the function whose callees are compiled copies, each once.
+
+    With a key it is cached, and so is each of its callees that stands in for another: a policy's methods are large,
+    and are then the same machine code in every loop.
+    """
     original = plain(function)
     if original not in built:
         built[original] = original  # a function that calls itself stays as it is, and numba says what it thinks of that
         # A copy with globals of its own: there numba finds compiled callees, and interpreted code never meets them.
         names = {**original.__globals__, **replace}
         for name, callee, inherited in callees(original, replace):
-            names[name] = build(njit, callee, inherited, built, inner, IN_PLACE if name in views else inner)
+            own = fingerprint(callee, inherited) if name in replace and name not in views else ""
+            names[name] = build(callee, inherited, built, inner, IN_PLACE if name in views else inner, key=own)
         copy = FunctionType(original.__code__, names, original.__name__, original.__defaults__)
         copy.__qualname__ = original.__qualname__
-        # error_model: a division by 0 gives inf, without a branch at every division to raise what Python would.
-        built[original] = njit(error_model="numpy", **outer)(copy)
+        built[original] = jitted(copy, outer, f"{key}{'' if '_nrt' in inner else '-counts'}" if key else "")
     return built[original]  # type: ignore[no-any-return]
+
+
+def jitted(function: FunctionType, options: Mapping[str, Any], key: str) -> Any:
+    """numba's wrapper for a function, cached in the folder of that name, if it has one."""
+    import numba
+
+    folder, settings = cache_folder(key) if key else None, vars(numba.config)
+    before, settings["CACHE_DIR"] = settings["CACHE_DIR"], str(folder or "")
+    try:
+        # error_model: a division by 0 gives inf, without a branch at every division to raise what Python would.
+        return numba.njit(error_model="numpy", cache=folder is not None, **options)(function)
+    finally:
+        settings["CACHE_DIR"] = before
 
 
 def callees(function: FunctionType, replace: Replacements) -> Iterator[tuple[str, FunctionType, Replacements]]:
