@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import worthwhile
 import worthwhile.live.scheduler  # a module that was loaded shows up in the package
 
@@ -61,6 +63,7 @@ def checked(file: Path) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 def test_a_type_checker_knows_every_public_name_and_reports_every_wrong_call(tmp_path: Path) -> None:
     file = tmp_path / "user.py"
     code = CODE + "".join(f"reveal_type(worthwhile.{name})\n" for name in NAMES)

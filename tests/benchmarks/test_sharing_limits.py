@@ -75,6 +75,7 @@ def test_shuffled_names_leave_every_kind_as_it_was_and_nothing_in_common() -> No
     assert [len(row.worlds) for row in unlike_rows(0)] == [120, 120]
 
 
+@pytest.mark.slow
 def test_both_defaults_meet_the_same_worlds_and_what_they_earned_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     row = Row("paper", (synthetic(two_kinds()),))
     found = measured([row], [20, 50], "ratio-imed", 3, 0)

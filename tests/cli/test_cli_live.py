@@ -202,6 +202,7 @@ def test_a_bad_table_is_not_taken_in(capsys: pytest.CaptureFixture[str], tmp_pat
     assert document(capsys, "status", f"{tmp_path}/tasks.db")["reports"] == 0
 
 
+@pytest.mark.slow
 def test_a_log_is_imported_and_replayed_whatever_its_columns(
     capsys: pytest.CaptureFixture[str], durable: str, tmp_path: Path
 ) -> None:

@@ -157,6 +157,7 @@ def test_a_compiled_simulation_is_the_same_when_reports_have_to_make_room_for_ot
     assert states.same(interpreted, compiled)
 
 
+@pytest.mark.slow
 def test_a_run_through_any_store_is_the_simulators_run(address: str) -> None:
     with Scheduler(address, seed=SEED) as scheduler:
         chosen = live(scheduler)

@@ -55,6 +55,7 @@ def explained(features: Any, number: int = 10_000) -> tuple[int, Any]:
     return taken, POLICY.by_features(state, 0, features, OPTIONS, IDLE, taken, rng)
 
 
+@pytest.mark.slow
 def test_the_parts_of_all_splits_add_up_to_what_was_foretold() -> None:
     state, features = learned(), task(20_000)
     forest, price = state.forest, float(state.plug_in.price[0])
