@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from test_failures import OPTIONS, log_of, taken, totals_of
 
@@ -18,6 +19,7 @@ from worthwhile.live.checking import find_damage
 from worthwhile.live.claims import Claiming, Releasing, Renewing
 from worthwhile.live.outcomes import MOST_LOST
 from worthwhile.live.stores.base import FAILED, LOST, OWN, REPLACES, RESULT
+from worthwhile.live.stores.sql import READ_LOST
 
 
 def claim(scheduler: Scheduler, holder: str, key: str = "k", lease: float = 10.0) -> Any:
@@ -169,6 +171,14 @@ def test_the_store_is_asked_once_a_second_at_most(address: str) -> None:
         clock.stopped += 1.0
         taken(scheduler, "a", lease=0.1).report(1.0, 1.0)
         assert len(asked) <= 2
+
+
+def test_the_search_for_losses_leaves_out_what_has_ended(sqlite: str) -> None:
+    """A long history would keep everybody waiting, once a second."""
+    with Scheduler(sqlite) as scheduler:
+        scheduler.decide("x", ["a"])
+        plan = apsw.Connection(sqlite.removeprefix("sqlite:///")).execute(f"explain query plan {READ_LOST}", (1, 0, 9))
+        assert "USING INDEX tasks_running" in next(plan)[3]
 
 
 def test_others_notice_what_a_process_that_is_gone_has_left(durable: str) -> None:
