@@ -17,6 +17,7 @@ from worthwhile.state import Floats
 
 TREES = 8
 NODES = 256  # of a tree, at most
+MOST_OPTIONS = 1024  # that features are looked at for, the first; nodes take 70 KB for each
 ROWS = 4096  # reports that trees are made from, at most
 FIRST_ROWS = 40  # before the first tree
 SHRINKAGE = 3.0  # κ: a node is worth so many reports less than it has; what is above it makes up for them
@@ -125,7 +126,7 @@ def new_forest(kinds: int, options: int, features: int) -> Forest:
     """No report yet."""
     rows = ROWS if features else 0
     nodes, own = ((TREES + 1) * NODES, NODES) if features else (0, 0)
-    options = options if features else 0
+    options = min(options, MOST_OPTIONS) if features else 0
     kinds = kinds if features else 0
 
     def whole(size: int) -> Whole:
@@ -222,6 +223,8 @@ def local_of(forest: Forest, leaves: Leaves, option: int, weight: float) -> Loca
     """Means down the path to each leaf, each shrunk towards the one above it, then the mean of all trees."""
     trees, shrinkage = forest.trees, SHRINKAGE * weight
     reward, cost, failed, reports = 0.0, 0.0, 0.0, 0.0
+    if not is_looked_at(forest.gates, option):
+        return Local(reward, cost, failed, reports)
     made = min(int(forest.making.made[0]), TREES)
     for tree in range(TREES - made, TREES):
         node, share = leaves[tree], 1.0
@@ -238,13 +241,22 @@ def local_of(forest: Forest, leaves: Leaves, option: int, weight: float) -> Loca
     return Local(reward / made, cost / made, failed / made, reports / made)
 
 
+def is_looked_at(gates: Gates, option: int) -> bool:
+    """Whether features say something of an option; those beyond MOST_OPTIONS are judged overall."""
+    return bool(option < gates.weight.shape[1])
+
+
 def success(gates: Gates, kind: int, option: int, beyond: float) -> float:
     """The chance that a task is completed, where that of a failure is so far beyond its mean."""
+    if not is_looked_at(gates, option):
+        return 1.0
     return min(1.0, max(LEAST_SUCCESS, 1.0 - float(gates.failed[kind, option]) - beyond))
 
 
 def gate(gates: Gates, kind: int, option: int, weight: float) -> float:
     """How much of what is foretold about an option can be believed, from 0 to 1."""
+    if not is_looked_at(gates, option):
+        return 0.0
     overall, squares = gate_overall(gates, weight), gates.squares[kind, option] / weight
     doubt = math.sqrt(squares) * squares / (squares + GATE_PRIOR)
     return clipped((gates.products[kind, option] / weight + GATE_PRIOR * overall - doubt) / (squares + GATE_PRIOR))

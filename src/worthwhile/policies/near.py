@@ -19,6 +19,7 @@ from worthwhile.policies.forest import (
     Local,
     Rows,
     gate,
+    is_looked_at,
     leaves_of,
     local_of,
     score_forecast,
@@ -124,7 +125,7 @@ def choose_near(
     if made.option != lead:
         near = local_of(forest, leaves, int(made.option), weight)
         beyond = gate(forest.gates, kind, int(made.option), weight) * near.failed
-        fails = beyond > 0.0 and beyond >= MOSTLY * (1.0 - forest.gates.failed[kind, made.option])
+        fails = beyond > 0.0 and beyond >= MOSTLY * (1.0 - forest.gates.failed[kind, made.option])  # 0 if not looked at
         if not fails and (ahead(near, price) >= of_lead or uniform(rng, WAITING_DRAW) < WAITING):
             return made
     hopeful = may_work_here(forest, leaves, weight, kind, features, options, pending)
@@ -145,6 +146,8 @@ def may_work_here(
     gates, rows = forest.gates, forest.rows
     most = min(MOST_PLACE_TRIES, PLACE_TRIES * rows.seen[0])
     for at, option in enumerate(options):
+        if not is_looked_at(gates, int(option)):
+            continue
         if gates.failed[kind, option] > MOSTLY and pending[option] == 0 and rows.number[option] < most:
             if gates.failed[kind, option] + local_of(forest, leaves, int(option), weight).failed < MOSTLY:
                 return at
@@ -223,7 +226,7 @@ def learn_near(
     """What came of a task with features: judge what trees foretold of it, add it to them, and let the next one grow."""
     every, near, trusted, failed = range(arms.pulls.shape[1]), Local(0.0, 0.0, 0.0, 0.0), 0.0, math.isnan(reward)
     reward = 0.0 if failed else reward
-    if arms.pulls[kind, option] > 0.0 and forest.making.made[0] >= TREES:
+    if is_looked_at(forest.gates, option) and arms.pulls[kind, option] > 0.0 and forest.making.made[0] >= TREES:
         near = local_of(forest, leaves_of(forest, kind, features), option, weight)
         trusted = gate(forest.gates, kind, option, weight)
         pooled = pooled_variance(arms, kind, every, price, weight)
@@ -231,6 +234,8 @@ def learn_near(
         score_forecast(forest.gates, near, kind, option, reward, cost, price, variance, weight)
     if forest.making.made[0] >= TREES:
         take_in_recent(forest.gates, kind, reward, cost, failed)
+    if not is_looked_at(forest.gates, option):
+        return
     believed = 0.0 if option == leader(arms, failures, kind, every, price) else trusted
     take_in_report(forest, near, believed, kind, features, option, reward, cost, 1.0 if failed else 0.0, weight)
     if failed:  # a failure is no result: nothing is taken off it
