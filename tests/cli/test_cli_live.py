@@ -242,8 +242,8 @@ def test_a_store_that_is_not_there_is_not_made(capsys: pytest.CaptureFixture[str
         assert "no store at" in complaint(capsys, *command)
     assert list(tmp_path.iterdir()) == []
     Scheduler(store, name="here").close()
-    assert "no scheduler 'default'" in complaint(capsys, "status", store)
-    assert "there are: here" in complaint(capsys, "status", store)
+    assert "no scheduler 'there'" in complaint(capsys, "status", store, "--name", "there")
+    assert "there are: here" in complaint(capsys, "status", store, "--name", "there")
 
 
 def test_rebuild_says_when_the_state_is_not_what_the_log_gives(
@@ -363,3 +363,23 @@ def test_settings_are_changed_from_a_shell(capsys: pytest.CaptureFixture[str], d
     words = "--failed-reward: 'x' is neither a number nor the word none"
     assert words in complaint(capsys, "change", durable, "--failed-reward", "x")
     assert "no scheduler" in complaint(capsys, "change", durable, "--name", "nobody", "--overhead", "1")
+
+
+def test_the_only_scheduler_of_a_store_needs_no_name(capsys: pytest.CaptureFixture[str], durable: str) -> None:
+    with Scheduler(durable, name="training") as scheduler:
+        scheduler.decide("weather", [1]).report(1.0, 2.0)
+    assert document(capsys, "status", durable)["scheduler"] == "training"
+    assert main(["decide", durable, "weather", "1"]) == 0
+    assert main(["report", durable, "2", "--reward", "1", "--cost", "2"]) == 0
+    assert main(["change", durable, "--overhead", "0.5"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "training: overhead = 0.5 from now on"
+    assert len(document(capsys, "tasks", durable)["tasks"]) == 2
+    for number in range(11):
+        Scheduler(durable, name=f"more {number:02}").close()
+    for command in (["status", durable], ["decide", durable, "weather", "1"]):
+        said = complaint(capsys, *command)
+        assert "there are several schedulers, and none is called default; give --name: " in said
+        assert said.endswith("more 08, more 09 and 2 more\n")
+    Scheduler(durable).close()
+    assert document(capsys, "status", durable)["scheduler"] == "default"
+    assert document(capsys, "status", durable, "--name", "training")["reports"] == 2

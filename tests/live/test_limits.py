@@ -11,7 +11,7 @@ import pytest
 
 from tampering import execute
 from worthwhile import Scheduler
-from worthwhile.errors import BadFeedback, BadTask
+from worthwhile.errors import BadFeedback, BadParameter, BadTask
 from worthwhile.live.checking import find_damage
 from worthwhile.live.fold import MOST_CELLS
 
@@ -26,6 +26,8 @@ def test_the_table_of_limits_is_the_one_that_is_tested_here() -> None:
         "16 777 216",
         "200 bytes of UTF-8",
         "256",
+        "1 024, the first",
+        "2 GB",
         "4 096 bytes",
         "from −1e100 to 1e100, finite",
         "from −1e100 to 1e100",
@@ -78,6 +80,37 @@ def test_as_many_features_as_long_and_as_large_as_they_can_be_are_kept(durable: 
         assert [line.features for line in scheduler.latest()] == [{"x256th": True}, long, large, many]
         assert scheduler.rebuild()
     assert find_damage(durable).damage == []
+
+
+def test_features_say_something_of_the_first_options_and_more_of_them_do_no_harm(sqlite: str) -> None:
+    """A forest for all of these would take 300 MB, and seven gigabytes for 100,000."""
+    with Scheduler(sqlite, seed=1) as scheduler:
+        scheduler.announce(["x"], list(range(3000)))
+        for number in range(200):  # options 1023 and 1024 are each best for every other task
+            task = scheduler.decide("x", [0, 1023, 1024], features={"odd": number % 2})
+            task.report(float(task.option == 1023 + number % 2) + 0.1, 1.0)
+        fold = scheduler._transactor.replica.fold
+        assert fold.state.learned.forest.trees.weight.shape[1] == 1024
+        assert fold.state.learned.forest.rows.option[:200].max() == 1023
+        assert fold.bytes < 100_000_000
+        chosen = {line.option for line in scheduler.latest(30) if line.features == {"odd": 0}}
+        assert 1023 in chosen
+        assert scheduler.explain(200).repeated
+        assert scheduler.rebuild()
+
+
+def test_a_policy_that_takes_too_much_memory_is_refused_before_anything_is_changed(sqlite: str) -> None:
+    with Scheduler(sqlite, seed=1) as scheduler:
+        scheduler.announce(["x"], list(range(100_000)))
+        scheduler.change(policy="linear-ts")  # without features it takes little
+        scheduler.change(policy="ratio-imed")
+        scheduler.decide("x", [0, 99_999], features={"odd": 1}).report(1.0, 1.0)
+        with pytest.raises(BadParameter, match=r"linear-ts.*: this scheduler has 100,000 options.* GB of memory"):
+            scheduler.change(policy="linear-ts")
+        scheduler.change(policy="ratio-imed,half_life=5000")
+        scheduler.decide("x", [0, 99_999], features={"odd": 1}).report(1.0, 1.0)
+    with Scheduler(sqlite) as scheduler:
+        assert scheduler.summary().policy == "ratio-imed,half_life=5000.0"
 
 
 def test_the_last_task_there_can_be_is_decided_and_reported_and_the_next_is_refused(durable: str) -> None:

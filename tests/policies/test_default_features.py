@@ -210,6 +210,62 @@ def test_failures_are_learned_from_with_their_features() -> None:
     assert right(these[-200:], run.chosen[-200:]) > 0.8
 
 
+def works_for_some(count: int, share: float, seed: int, worth: float = 0.6) -> list[Task]:
+    """Option 0 is best by far, for the share of tasks whose first feature is true, and fails for all others."""
+    luck, made = random.Random(seed), []
+    for _ in range(count):
+        fits, features = luck.random() < share, np.full(ROOM, MISSING)
+        features[:4] = float(fits), luck.random(), luck.random(), luck.random()
+        rewards = [mean + 0.3 * (luck.random() - 0.5) for mean in (1.0, worth, worth - 0.1)]
+        costs = [0.7 + 0.6 * luck.random() for _ in rewards]
+        if not fits:
+            rewards[0], costs[0] = math.nan, 0.5
+        made.append(Task(0, features, rewards, costs))
+    return made
+
+
+def used(these: Sequence[Task], chosen: Sequence[int], fits: float) -> float:
+    """The share of tasks with option 0, of those it fits, or of the others."""
+    taken = [option == 0 for task, option in zip(these, chosen, strict=True) if task.features[0] == fits]
+    return sum(taken) / len(taken)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.1])
+def test_an_option_that_fails_for_most_tasks_is_used_where_it_works(share: float) -> None:
+    """In three of four runs at least: it may take longer to find out."""
+    found = 0
+    for seed in range(1, 5):
+        these = works_for_some(1500, share, seed)
+        chosen = Run().play(these).chosen[-500:]
+        found += used(these[-500:], chosen, 1.0) > 0.9
+        assert used(these[-500:], chosen, 0.0) < 0.05
+    assert found >= 3
+
+
+def test_an_option_that_always_fails_is_hardly_tried_whatever_the_features() -> None:
+    luck = random.Random(5)
+    these = []
+    for task in works_for_some(1000, 0.0, 5):
+        task.features[:] = [float(luck.random() < 0.5) for _ in range(ROOM)]  # every task is unlike most others
+        these.append(task)
+    chosen = Run().play(these).chosen
+    for count in (100, 300, 1000):
+        assert chosen[:count].count(0) <= max(3, 0.05 * count)
+
+
+def test_no_option_wins_by_failing_where_every_other_result_is_a_loss() -> None:
+    """Kind 1 brings nothing and costs much: a cheap failure would be the smaller loss, but completes no task."""
+    poor = [
+        Task(1, task.features, [task.rewards[0], 0.01, 0.0], [task.costs[0], 2.0, 2.0])
+        for task in works_for_some(800, 0.2, 6)
+    ]
+    rich = [task._replace(rewards=[0.0, 1.0, 0.9]) for task in works_for_some(800, 0.2, 7)]
+    both = [task for pair in zip(poor, rich, strict=True) for task in pair]
+    run = Run().play(both)
+    assert used(poor[-400:], run.chosen[::2][-400:], 0.0) < 0.1
+    assert used(poor[-400:], run.chosen[::2][-400:], 1.0) > 0.9
+
+
 def test_weights_beyond_the_heaviest_change_no_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     these, policy, runs = tasks(450, failing=0.1), RatioImed(half_life=1.0), []
     for heaviest in (imed.HEAVIEST, 2.0**1000):
@@ -277,7 +333,7 @@ class Totals:
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [RatioImed(), RatioImed(half_life=1.0)])
 def test_interpreted_and_compiled_agree_to_the_bit(policy: Any) -> None:
-    these = tasks(600, failing=0.1)
+    these = [*works_for_some(300, 0.2, 1), *tasks(600, failing=0.1)]
     interpreted, compiled = (Run(policy, engine).play(these) for engine in ("python", "compiled"))
     assert compiled.engine.with_features is not None  # type: ignore[attr-defined]
     assert interpreted.chosen == compiled.chosen

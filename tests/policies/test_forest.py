@@ -30,6 +30,7 @@ from worthwhile.policies.forest import (
     new_forest,
     scale_forest,
     score_forecast,
+    success,
     take_in_report,
 )
 from worthwhile.policies.growing import DEEPEST, SMALLEST_LEAF, feature_with_value, gain_of_split, grow_trees
@@ -120,10 +121,10 @@ def test_an_option_without_reports_in_a_leaf_is_judged_by_the_node_above() -> No
     forest = small_tree()
     right = leaves_of(forest, 0, task(0.7))
     assert right[-1] == 2
-    assert local_of(forest, right, 0, 1.0) == pytest.approx((-5 / 10, 1 / 10, 7.0))
-    assert local_of(forest, right, 1, 1.0) == (0.0, 0.0, 0.0)  # above is the root: no more than its mean
+    assert local_of(forest, right, 0, 1.0) == pytest.approx((-5 / 10, 1 / 10, 0.0, 7.0))
+    assert local_of(forest, right, 1, 1.0) == (0.0, 0.0, 0.0, 0.0)  # above is the root: no more than its mean
     forest.trees.weight[4, 1] = forest.trees.reward[4, 1] = forest.trees.cost[4, 1] = 0.0
-    assert local_of(forest, leaves_of(forest, 0, task(0.1, BLUE)), 1, 1.0) == pytest.approx((3 / 9, 1 / 9, 0.0))
+    assert local_of(forest, leaves_of(forest, 0, task(0.1, BLUE)), 1, 1.0) == pytest.approx((3 / 9, 1 / 9, 0.0, 0.0))
 
 
 def test_what_is_foretold_of_a_rare_option_is_a_part_of_what_it_did() -> None:
@@ -134,7 +135,7 @@ def test_what_is_foretold_of_a_rare_option_is_a_part_of_what_it_did() -> None:
     assert near.reward == pytest.approx(2.0 * (1 / 4 + 3 / 4 * 1 / 4))
     assert near.reports == 1.0
     assert local_of(forest, leaves_of(forest, 0, task(0.1, BLUE)), 2, 1.0).reward == pytest.approx(2.0 / 4)
-    assert local_of(forest, leaves_of(forest, 0, task(0.9)), 2, 1.0) == (0.0, 0.0, 0.0)
+    assert local_of(forest, leaves_of(forest, 0, task(0.9)), 2, 1.0) == (0.0, 0.0, 0.0, 0.0)
 
 
 def test_missing_features_take_their_side() -> None:
@@ -207,7 +208,7 @@ def test_a_forecast_is_scored_in_units_of_the_variance() -> None:
     """Foretold ½ − 2·⅛ = ¼. Happened (1 − 0.6) − 2·(2 − 1.5) = −0.6. Variance ½, weight 2."""
     gates = gates_with(1.0, 2.0, 3.0, 4.0)
     gates.weight[1, 2], gates.reward[1, 2], gates.cost[1, 2] = 4.0, 0.6, 1.5
-    score_forecast(gates, Local(0.5, 0.125, 9.0), 1, 2, 1.0, 2.0, 2.0, 0.5, 2.0)
+    score_forecast(gates, Local(0.5, 0.125, 0.0, 9.0), 1, 2, 1.0, 2.0, 2.0, 0.5, 2.0)
     assert gates.squares[1, 2] == pytest.approx(1.0 + 2 * 0.0625 / 0.5)
     assert gates.products[1, 2] == pytest.approx(2.0 - 2 * 0.25 * 0.6 / 0.5)
     assert gates.all_squares[0] == pytest.approx(3.0 + 2 * 0.0625 / 0.5)
@@ -218,7 +219,7 @@ def test_a_forecast_is_scored_in_units_of_the_variance() -> None:
 def test_one_report_or_no_variance_scores_nothing(weight: float, variance: float) -> None:
     gates = gates_with(1.0, 2.0, 3.0, 4.0)
     gates.weight[1, 2] = weight
-    score_forecast(gates, Local(0.5, 0.125, 9.0), 1, 2, 1.0, 2.0, 2.0, variance, 2.0)
+    score_forecast(gates, Local(0.5, 0.125, 0.0, 9.0), 1, 2, 1.0, 2.0, 2.0, variance, 2.0)
     assert (gates.squares[1, 2], gates.products[1, 2]) == (1.0, 2.0)
     assert (gates.all_squares[0], gates.all_products[0]) == (3.0, 4.0)
 
@@ -227,7 +228,7 @@ def test_one_report_or_no_variance_scores_nothing(weight: float, variance: float
 def test_a_forecast_beyond_reason_scores_nothing(foretold: float, variance: float) -> None:
     gates = gates_with(1.0, 2.0, 3.0, 4.0)
     gates.weight[1, 2] = 4.0
-    score_forecast(gates, Local(foretold, 0.125, 9.0), 1, 2, 1e10, 2.0, 2.0, variance, 2.0)
+    score_forecast(gates, Local(foretold, 0.125, 0.0, 9.0), 1, 2, 1e10, 2.0, 2.0, variance, 2.0)
     assert gates.squares[1, 2] == 1.0
     assert np.isfinite([gates.products[1, 2], gates.all_squares[0], gates.all_products[0]]).all()
 
@@ -236,7 +237,7 @@ def test_what_was_foretold_is_taken_off_a_report_before_its_mean_is_taken() -> N
     """Half is believed: of a reward 0.4 beyond the mean, of a cost 1.5 beyond a mean of 2, so 1 + ½·1.5/2 times it."""
     forest = new_forest(1, 2, 8)
     forest.gates.weight[0, 1], forest.gates.reward[0, 1], forest.gates.cost[0, 1] = 3.0, 0.5, 2.0
-    take_in_report(forest, Local(0.4, 1.5, 9.0), 0.5, 0, task(1.0), 1, 1.2, 5.5, 1.0)
+    take_in_report(forest, Local(0.4, 1.5, 0.0, 9.0), 0.5, 0, task(1.0), 1, 1.2, 5.5, 0.0, 1.0)
     assert (forest.ahead_reward[0], forest.ahead_cost[0]) == (0.2, 1.375)
     assert forest.gates.weight[0, 1] == 4.0
     assert forest.gates.reward[0, 1] == pytest.approx((3 * 0.5 + 1.0) / 4)
@@ -244,11 +245,27 @@ def test_what_was_foretold_is_taken_off_a_report_before_its_mean_is_taken() -> N
     assert (forest.rows.reward[0], forest.rows.cost[0], forest.rows.used[0]) == (1.2, 5.5, 1)
 
 
+def test_what_is_taken_off_a_success_is_what_was_foretold_of_a_completed_task() -> None:
+    """Nine in ten fail, at 0.5, where a success is 1 for 1; here none does. Elsewhere a completed task costs 5.5.
+
+    Where it succeeds, it brings as much as elsewhere: nothing is taken off that.
+    """
+    forest, arm = new_forest(1, 2, 8), (0, 1)
+    gates = forest.gates
+    gates.weight[arm], gates.reward[arm], gates.cost[arm], gates.failed[arm] = 1e9, 0.1, 0.55, 0.9
+    take_in_report(forest, Local(0.9, 0.45, -0.9, 9.0), 1.0, 0, task(1.0), 1, 1.0, 1.0, 0.0, 1.0)
+    assert forest.ahead_reward[0] == pytest.approx(0.0, abs=1e-12)
+    assert 1.0 / forest.ahead_cost[0] == pytest.approx(1.0 + 9 * 0.5)
+    assert gates.failed[arm] == pytest.approx(0.9)
+    assert success(gates, *arm, 0.0) == pytest.approx(0.1)
+    assert (success(gates, *arm, 0.5), success(gates, *arm, -2.0)) == (0.1, 1.0)
+
+
 @pytest.mark.parametrize(("mean", "foretold", "times"), [(2.0, 99.0, 10.0), (2.0, -2.0, 0.1), (0.0, 5.0, 1.0)])
 def test_a_cost_is_foretold_within_bounds(mean: float, foretold: float, times: float) -> None:
     forest = new_forest(1, 2, 8)
     forest.gates.weight[0, 1], forest.gates.cost[0, 1] = 3.0, mean
-    take_in_report(forest, Local(0.0, foretold, 9.0), 1.0, 0, task(1.0), 1, 1.0, 1.0, 1.0)
+    take_in_report(forest, Local(0.0, foretold, 0.0, 9.0), 1.0, 0, task(1.0), 1, 1.0, 1.0, 0.0, 1.0)
     assert forest.ahead_cost[0] == pytest.approx(times)
 
 
@@ -265,7 +282,7 @@ def test_when_it_is_full_the_option_with_most_reports_gives_up_its_oldest(monkey
             counts = [sum(one == other for one, _ in kept) for other in range(4)]
             kept.remove(next(report for report in kept if report[0] == counts.index(max(counts))))
         kept.append((option, float(number)))
-        row = keep(rows, number % 2, task(float(number)), option, float(number), 1.0, 1.0)
+        row = keep(rows, number % 2, task(float(number)), option, float(number), 1.0, 0.0, 1.0)
         assert (rows.option[row], rows.reward[row], rows.kind[row]) == (option, number, number % 2)
         assert rows.features[row, 0] == number
         used = int(rows.used[0])
@@ -286,7 +303,7 @@ def test_when_it_is_full_the_option_with_most_reports_gives_up_its_oldest(monkey
 def test_features_are_known_up_to_the_last_that_any_report_had() -> None:
     rows = new_forest(1, 2, 8).rows
     for features, known in ((task(), 0), (task(1.0), 1), (task(MISSING, MISSING, RED), 3), (task(0.0, 2.0), 3)):
-        keep(rows, 0, features, 0, 1.0, 1.0, 1.0)
+        keep(rows, 0, features, 0, 1.0, 1.0, 0.0, 1.0)
         assert rows.known[0] == known
 
 
@@ -296,7 +313,7 @@ def test_features_are_known_up_to_the_last_that_any_report_had() -> None:
 def rows_with(*reports: Any) -> Any:
     rows = new_forest(1, 2, 32).rows
     for features in reports:
-        keep(rows, 0, np.array([*features, *[MISSING] * (32 - len(features))]), 0, 1.0, 1.0, 1.0)
+        keep(rows, 0, np.array([*features, *[MISSING] * (32 - len(features))]), 0, 1.0, 1.0, 0.0, 1.0)
     return rows
 
 
@@ -333,8 +350,8 @@ def forest_of(count: int, seed: int = 0) -> Forest:
         good = (number > 0.0) + 0.5 * (colour == RED) * (option == 1) + (math.isnan(seldom) and kind == 1)
         reward = (good if option else 0.5) + 0.1 * luck.normal()
         take_in_report(
-            forest, Local(0.0, 0.0, 0.0), 0.0, int(kind), task(number, colour, seldom), int(option), reward,
-            1.0 + 0.1 * luck.random(), 1.0,
+            forest, Local(0.0, 0.0, 0.0, 0.0), 0.0, int(kind), task(number, colour, seldom), int(option), reward,
+            1.0 + 0.1 * luck.random(), float(luck.random() < 0.1 * option), 1.0,
         )  # fmt: skip
         grow_trees(forest, 0.5, 7)
     return forest
@@ -404,12 +421,13 @@ def brute_force(forest: Forest, kind: int, features: Any, option: int) -> Local:
             number = kind_number(kind) if feature == KIND else float(features[feature])
             left = goes_left(number, float(forest.trees.value[node]), bool(forest.trees.missing_left[node]))
             path.append(int(forest.trees.child[node]) + (not left))
-        reward = cost = 0.0
+        reward = cost = failed = 0.0
         for node in path[1:]:
             number = forest.trees.weight[node, option] + KAPPA
             reward = (forest.trees.reward[node, option] + KAPPA * reward) / number
             cost = (forest.trees.cost[node, option] + KAPPA * cost) / number
-        found.append((reward, cost, forest.trees.weight[path[-1], option]))
+            failed = (forest.trees.failed[node, option] + KAPPA * failed) / number
+        found.append((reward, cost, failed, forest.trees.weight[path[-1], option]))
     return Local(*np.mean(found, axis=0))
 
 

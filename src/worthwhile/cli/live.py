@@ -17,9 +17,11 @@ from worthwhile.live.checking import find_damage
 from worthwhile.live.history import FORMATS
 from worthwhile.live.recorded import as_option
 from worthwhile.live.scheduler import Scheduler
+from worthwhile.live.stores import open_store
 from worthwhile.live.summary import counted
 from worthwhile.live.validation import NONE
 
+DEFAULT_NAME, MOST_NAMES = "default", 10  # of a scheduler that nobody named; names in a message
 STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
 DECIDE = """\
 Prints the task's id and the option, with a tab in between. An option that reads as JSON (5, true, null) is a number or
@@ -127,7 +129,7 @@ def add_commands(commands: Any) -> None:
     def add(name: str, help: str, epilog: str, run: Callable[[argparse.Namespace], int]) -> Any:
         parser = commands.add_parser(name, help=help, epilog=epilog)
         parser.add_argument("store", metavar="STORE", help=STORE)
-        parser.add_argument("--name", default="default", help="of the scheduler (default)")
+        parser.add_argument("--name", help="of the scheduler (default, or the only one there is)")
         parser.set_defaults(run=run)
         return parser
 
@@ -191,7 +193,23 @@ def number_or_none(text: str) -> float | str:
 
 
 def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
-    return Scheduler(arguments.store, arguments.name, create=create)
+    return Scheduler(arguments.store, arguments.name or usual_name(arguments.store, create), create=create)
+
+
+def usual_name(address: str, create: bool) -> str:
+    """The scheduler that is meant if none is named: the default one, or the only one there is."""
+    store = open_store(address, create)
+    try:
+        names = store.transact(lambda tx: tx.schedulers())
+    finally:
+        store.close()
+    if DEFAULT_NAME in names or not names:
+        return DEFAULT_NAME
+    if len(names) > 1:
+        more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+        known = ", ".join(map(shown, names[:MOST_NAMES])) + more
+        raise BadParameter(f"there are several schedulers, and none is called {DEFAULT_NAME}; give --name: {known}")
+    return names[0]
 
 
 def run_decide(arguments: argparse.Namespace) -> int:
@@ -248,8 +266,9 @@ def run_change(arguments: argparse.Namespace) -> int:
     import_from_here()  # a policy of the user's own
     with opened(arguments) as scheduler:
         scheduler.change(**new)
+        name = scheduler.name
     text = ", ".join(f"{name} = {shown(value)}" for name, value in new.items())
-    show(new, f"{arguments.name}: {text} from now on", arguments.json)
+    show(new, f"{name}: {text} from now on", arguments.json)
     return 0
 
 

@@ -192,6 +192,7 @@ class Batch(Outcomes):
         """Other settings; None leaves one as it is, and NONE makes failures worth no number."""
         settings = self.replica.settings
         if policy is not None:
+            self.replica.check_memory(policy)
             settings = settings._replace(policy=self.replica.name("policy", policy))
         if overhead is not None:
             settings = settings._replace(overhead=overhead)

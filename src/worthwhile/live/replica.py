@@ -11,14 +11,16 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from worthwhile.errors import BadTask, Error
+from worthwhile import state as states
+from worthwhile.errors import BadParameter, BadTask, Error
 from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.fold import MOST_CELLS, Fold
 from worthwhile.live.settings import Settings, policy_from, settings_from
 from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.validation import MOST_FEATURES, check_text, feature_fault, features_in, option_text, option_texts
-from worthwhile.policies.base import Policy
+from worthwhile.policies.base import Policy, looks_at_features
+from worthwhile.policies.features import room_for as feature_room
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,7 @@ SNAPSHOT_EVERY = 20_000  # entries of the log
 WITH_FEATURES = 10  # times as long it takes to learn from an entry, at least
 LOOKED_THROUGH_PER_ENTRY, WRITTEN_PER_ENTRY = 5000, 1000  # bytes of a state, in a part of the time that an entry takes
 TOUCHED_PER_ENTRY = 200  # bytes of a state, at most
+FEW_OPTIONS, MOST_BYTES = 1024, 2_000_000_000  # with features; beyond the few, each takes as much as the one before
 MOST_OFFERS = 10_000  # lists of options that are remembered
 
 
@@ -132,11 +135,27 @@ class Replica:
             self.fold.miss(until)
         self.backlog = []
 
+    def policy_of(self, text: str) -> Policy:
+        """The policy that a text stands for."""
+        return self.given_policies[text] if text in self.given_policies else policy_from(text)
+
+    def check_memory(self, text: str) -> None:
+        """Refuse a policy that looks at features, and takes too much memory for as many options as there are."""
+        policy, features, options = self.policy_of(text), len(self.features.texts), self.fold.size.options
+        if features == 0 or options <= FEW_OPTIONS or not looks_at_features(policy):
+            return
+        few, twice = (bytes_of(policy, number, feature_room(features)) for number in (FEW_OPTIONS, 2 * FEW_OPTIONS))
+        needed = few + (twice - few) * (options / FEW_OPTIONS - 1.0)
+        if needed > MOST_BYTES:
+            has = f"this scheduler has {len(self.options.texts):,} options, and tasks with features"
+            takes = f"that would take {needed / 1e9:,.1f} GB of memory, and {MOST_BYTES / 1e9:g} are allowed"
+            raise BadParameter(f"policy {text}: {has}; {takes}: take another policy, or several schedulers")
+
     def new_fold(self, number: int) -> Fold:
         """An empty fold for one of the scheduler's policies."""
         text = self.policies.texts[number]
         try:
-            policy = self.given_policies[text] if text in self.given_policies else policy_from(text)
+            policy = self.policy_of(text)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             if isinstance(error, Error):
                 raise
@@ -275,6 +294,11 @@ class Replica:
         while len(self.values) <= number:
             self.values.append(json.loads(self.options.texts[len(self.values)]))
         return self.values[number]
+
+
+def bytes_of(policy: Policy, options: int, features: int) -> int:
+    """How much memory a state takes that knows one kind."""
+    return sum(array.nbytes for _, array in states.arrays(states.empty(policy, 1, options, features)))
 
 
 def is_name(row: NameRow) -> bool:

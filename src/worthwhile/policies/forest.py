@@ -17,12 +17,14 @@ from worthwhile.state import Floats
 
 TREES = 8
 NODES = 256  # of a tree, at most
+MOST_OPTIONS = 1024  # that features are looked at for, the first; nodes take 70 KB for each
 ROWS = 4096  # reports that trees are made from, at most
 FIRST_ROWS = 40  # before the first tree
 SHRINKAGE = 3.0  # κ: a node is worth so many reports less than it has; what is above it makes up for them
 GATE_PRIOR = 1.5  # reports of an option that the gate of all options is worth
 RECENT = 1000.0  # tasks of a kind that say what choices by features earn
 MOST_TIMES = 10.0  # how far off a cost may be foretold
+LEAST_SUCCESS = 0.1  # the chance that a task is completed is never foretold to be less
 BEYOND_REASON = 2.0**900  # the score of a forecast that is so far off says nothing, and must not be summed up
 LEAF = -1
 KIND = 1 << 20  # in place of a feature: the kind, as a category
@@ -39,6 +41,7 @@ class Rows(NamedTuple):
     option: Whole
     reward: Floats  # a failure counts as 0
     cost: Floats
+    failed: Floats  # 1 if it did, else 0
     weight: Floats
     following: Whole  # (rows,): the next younger row of the same option
     oldest: Whole  # (options,)
@@ -60,6 +63,7 @@ class Trees(NamedTuple):
     weight: Floats  # (nodes, options): of reports
     reward: Floats  # (nodes, options): Σ weight·(R − the option's mean)
     cost: Floats
+    failed: Floats
 
 
 class Making(NamedTuple):
@@ -96,6 +100,7 @@ class Gates(NamedTuple):
     weight: Floats  # (kinds, options): of reports with features
     reward: Floats  # (kinds, options): their mean, failures counted as 0
     cost: Floats
+    failed: Floats
     squares: Floats  # (kinds, options): X = Σ forecast²/variance
     products: Floats  # (kinds, options): Y = Σ forecast·outcome/variance
     all_squares: Floats  # (1,)
@@ -121,7 +126,7 @@ def new_forest(kinds: int, options: int, features: int) -> Forest:
     """No report yet."""
     rows = ROWS if features else 0
     nodes, own = ((TREES + 1) * NODES, NODES) if features else (0, 0)
-    options = options if features else 0
+    options = min(options, MOST_OPTIONS) if features else 0
     kinds = kinds if features else 0
 
     def whole(size: int) -> Whole:
@@ -132,12 +137,12 @@ def new_forest(kinds: int, options: int, features: int) -> Forest:
 
     table = np.full((rows, features), np.nan)
     kept = Rows(
-        table, whole(rows), whole(rows), real(rows), real(rows), real(rows), whole(rows),
+        table, whole(rows), whole(rows), real(rows), real(rows), real(rows), real(rows), whole(rows),
         whole(options), whole(options), whole(options), whole(1), whole(1), whole(1),
     )  # fmt: skip
     trees = Trees(
         np.full(nodes, LEAF), real(nodes), np.zeros(nodes, np.bool_), whole(nodes), whole(nodes),
-        real(nodes, options), real(nodes, options), real(nodes, options),
+        real(nodes, options), real(nodes, options), real(nodes, options), real(nodes, options),
     )  # fmt: skip
     making = Making(
         whole(1), whole(1), whole(1), np.full(1, float(FIRST_ROWS)), whole(1), real(1), whole(1), whole(1), whole(1),
@@ -146,7 +151,7 @@ def new_forest(kinds: int, options: int, features: int) -> Forest:
     )  # fmt: skip
     gates = Gates(
         real(kinds, options), real(kinds, options), real(kinds, options), real(kinds, options), real(kinds, options),
-        real(1), real(1), real(kinds), real(kinds), real(kinds), real(features),
+        real(kinds, options), real(1), real(1), real(kinds), real(kinds), real(kinds), real(features),
     )  # fmt: skip
     return Forest(kept, trees, making, gates, real(1), np.ones(1))
 
@@ -206,17 +211,20 @@ def leaves_of(forest: Forest, kind: int, features: Floats) -> Leaves:
 
 
 class Local(NamedTuple):
-    """What trees say of an option near a task, beyond its mean: reward and cost, and from how many reports."""
+    """What trees say of an option near a task, beyond its mean: reward, cost, failures, and from how many reports."""
 
     reward: float
     cost: float
+    failed: float
     reports: float
 
 
 def local_of(forest: Forest, leaves: Leaves, option: int, weight: float) -> Local:
     """Means down the path to each leaf, each shrunk towards the one above it, then the mean of all trees."""
     trees, shrinkage = forest.trees, SHRINKAGE * weight
-    reward, cost, reports = 0.0, 0.0, 0.0
+    reward, cost, failed, reports = 0.0, 0.0, 0.0, 0.0
+    if not is_looked_at(forest.gates, option):
+        return Local(reward, cost, failed, reports)
     made = min(int(forest.making.made[0]), TREES)
     for tree in range(TREES - made, TREES):
         node, share = leaves[tree], 1.0
@@ -227,13 +235,28 @@ def local_of(forest: Forest, leaves: Leaves, option: int, weight: float) -> Loca
                 share /= own + shrinkage
                 reward += share * trees.reward[node, option]
                 cost += share * trees.cost[node, option]
+                failed += share * trees.failed[node, option]
                 share *= shrinkage
             node = trees.parent[node]
-    return Local(reward / made, cost / made, reports / made)
+    return Local(reward / made, cost / made, failed / made, reports / made)
+
+
+def is_looked_at(gates: Gates, option: int) -> bool:
+    """Whether features say something of an option; those beyond MOST_OPTIONS are judged overall."""
+    return bool(option < gates.weight.shape[1])
+
+
+def success(gates: Gates, kind: int, option: int, beyond: float) -> float:
+    """The chance that a task is completed, where that of a failure is so far beyond its mean."""
+    if not is_looked_at(gates, option):
+        return 1.0
+    return min(1.0, max(LEAST_SUCCESS, 1.0 - float(gates.failed[kind, option]) - beyond))
 
 
 def gate(gates: Gates, kind: int, option: int, weight: float) -> float:
     """How much of what is foretold about an option can be believed, from 0 to 1."""
+    if not is_looked_at(gates, option):
+        return 0.0
     overall, squares = gate_overall(gates, weight), gates.squares[kind, option] / weight
     doubt = math.sqrt(squares) * squares / (squares + GATE_PRIOR)
     return clipped((gates.products[kind, option] / weight + GATE_PRIOR * overall - doubt) / (squares + GATE_PRIOR))
@@ -279,18 +302,19 @@ def take_in_recent(gates: Gates, kind: int, reward: float, cost: float, failed: 
 
 def take_in_report(
     forest: Forest, near: Local, trusted: float, kind: int, features: Floats, option: int,
-    reward: float, cost: float, weight: float,
+    reward: float, cost: float, failed: float, weight: float,
 ) -> None:  # fmt: skip
     """One more report: kept, and added to every tree. What trees foretold of it is taken off before its mean is."""
     gates, making, arm = forest.gates, forest.making, (kind, option)
-    row, mean = keep(forest.rows, kind, features, option, reward, cost, weight), gates.cost[arm]
-    ahead_reward = trusted * near.reward
-    ahead_cost = max(1.0 / MOST_TIMES, min(MOST_TIMES, 1.0 + trusted * near.cost / mean)) if mean > 0.0 else 1.0
-    forest.ahead_reward[0], forest.ahead_cost[0] = ahead_reward, ahead_cost
+    row, mean = keep(forest.rows, kind, features, option, reward, cost, failed, weight), gates.cost[arm]
+    ahead_reward, ahead_failed = trusted * near.reward, trusted * near.failed
+    times = 1.0 + trusted * near.cost / mean if mean > 0.0 else 1.0
+    ahead_of_completed(forest, kind, option, ahead_reward, times, ahead_failed)
     gates.weight[arm] += weight
     share = weight / gates.weight[arm]
     gates.reward[arm] += share * (reward - ahead_reward - gates.reward[arm])
-    gates.cost[arm] += share * (cost / ahead_cost - gates.cost[arm])
+    gates.cost[arm] += share * (cost / bounded(times) - gates.cost[arm])
+    gates.failed[arm] += share * (failed - ahead_failed - gates.failed[arm])
     slot = int(making.slot[0])
     for back in range(1, min(int(making.made[0]), TREES) + 1):
         add_to_tree(forest, (slot - back) % (TREES + 1), row)
@@ -298,7 +322,21 @@ def take_in_report(
         add_to_tree(forest, slot, row)
 
 
-def keep(rows: Rows, kind: int, features: Floats, option: int, reward: float, cost: float, weight: float) -> int:
+def bounded(times: float) -> float:
+    return max(1.0 / MOST_TIMES, min(MOST_TIMES, times))
+
+
+def ahead_of_completed(forest: Forest, kind: int, option: int, reward: float, times: float, failed: float) -> None:
+    """What was foretold of a report, as what is foretold of a completed task, which pays for failures before it."""
+    gates = forest.gates
+    usual, here = success(gates, kind, option, 0.0), success(gates, kind, option, failed)
+    forest.ahead_reward[0] = (reward + gates.reward[kind, option] / usual * (usual - here)) / here
+    forest.ahead_cost[0] = bounded(times * usual / here)
+
+
+def keep(
+    rows: Rows, kind: int, features: Floats, option: int, reward: float, cost: float, failed: float, weight: float
+) -> int:
     """Put a report where there is room, or in place of the oldest one of the option that has most."""
     row = int(rows.used[0])
     if row < ROWS:
@@ -317,7 +355,7 @@ def keep(rows: Rows, kind: int, features: Floats, option: int, reward: float, co
     rows.youngest[option] = row
     rows.number[option] += 1
     rows.kind[row], rows.option[row] = kind, option
-    rows.reward[row], rows.cost[row], rows.weight[row] = reward, cost, weight
+    rows.reward[row], rows.cost[row], rows.failed[row], rows.weight[row] = reward, cost, failed, weight
     for feature in range(rows.features.shape[1]):
         number = features[feature]
         rows.features[row, feature] = number
@@ -332,11 +370,13 @@ def add_to_tree(forest: Forest, tree: int, row: int) -> None:
     rows, trees, gates = forest.rows, forest.trees, forest.gates
     kind, option, weight = rows.kind[row], rows.option[row], rows.weight[row]
     reward, cost = rows.reward[row] - gates.reward[kind, option], rows.cost[row] - gates.cost[kind, option]
+    failed = rows.failed[row] - gates.failed[kind, option]
     node = leaf_of_row(trees, rows, tree, row)
     while node >= 0:
         trees.weight[node, option] += weight
         trees.reward[node, option] += weight * reward
         trees.cost[node, option] += weight * cost
+        trees.failed[node, option] += weight * failed
         node = trees.parent[node]
 
 
@@ -350,6 +390,7 @@ def scale_forest(forest: Forest, scale: float) -> None:
             trees.weight[node, option] *= scale
             trees.reward[node, option] *= scale
             trees.cost[node, option] *= scale
+            trees.failed[node, option] *= scale
     for kind in range(gates.weight.shape[0]):
         for option in range(gates.weight.shape[1]):
             gates.weight[kind, option] *= scale

@@ -29,7 +29,7 @@ from worthwhile.policies.forest import (
     leaves_of,
     local_of,
 )
-from worthwhile.policies.near import ahead, best_here, can_lead, leader, overall_worth
+from worthwhile.policies.near import best_here, can_lead, leader, worth_here
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
 
@@ -59,7 +59,7 @@ def what_mattered(
     leaves = leaves_of(forest, kind, features)
     near = local_of(forest, leaves, taken, weight)
     mine, others = (
-        worth_here(arms, failures, forest, leaves, price, weight, kind, option) for option in (taken, usual)
+        expected_here(arms, failures, forest, leaves, price, weight, kind, option) for option in (taken, usual)
     )
     gain = mine - others
     told = ByFeatures(NOTHING, usual, (), near.reports, gain, float(gate_overall(forest.gates, weight)))
@@ -72,14 +72,14 @@ def what_mattered(
     return told._replace(effect=CHOICE, conditions=conditions_of(steps))
 
 
-def worth_here(
+def expected_here(
     arms: Moments, failures: Failures, forest: Forest, leaves: Leaves, price: float, weight: float,
     kind: int, option: int,
 ) -> float:  # fmt: skip
     """R − θC that is expected of an option near a task, by forecasts as far as they proved true."""
     trusted = gate(forest.gates, kind, option, weight)
-    foretold = ahead(local_of(forest, leaves, option, weight), price) if trusted > 0.0 else 0.0
-    return float(overall_worth(arms, failures, kind, option, price) + trusted * foretold)
+    near = local_of(forest, leaves, option, weight)
+    return float(worth_here(arms, failures, forest, near, trusted, price, kind, option))
 
 
 def beyond_usual(
@@ -94,7 +94,7 @@ def beyond_usual(
 
     def worth(option: int) -> float:
         known = option if can_lead(arms, failures, kind, option) else usual
-        return worth_here(arms, failures, forest, leaves, price, weight, kind, known)
+        return expected_here(arms, failures, forest, leaves, price, weight, kind, known)
 
     least = worth(usual)
     return [worth(option) - least for option in every]

@@ -88,7 +88,8 @@ def new_node(trees: Trees, node: int, parent: int) -> None:
     """A leaf without reports."""
     trees.feature[node], trees.parent[node] = LEAF, parent
     for option in range(trees.weight.shape[1]):
-        trees.weight[node, option] = trees.reward[node, option] = trees.cost[node, option] = 0.0
+        trees.weight[node, option] = trees.failed[node, option] = 0.0
+        trees.reward[node, option] = trees.cost[node, option] = 0.0
 
 
 def look_for_split(forest: Forest, rng: Rng) -> int:

@@ -310,7 +310,9 @@ class RatioImed(NamedTuple):
         if len(options) == 1 or state.forest.making.made[0] < TREES:
             return made
         price, weight = state.plug_in.price[0], state.weight[0]
-        return choose_near(state.arms, state.failures, state.forest, price, weight, kind, features, options, made, rng)
+        return choose_near(
+            state.arms, state.failures, state.forest, price, weight, kind, features, options, pending, made, rng
+        )
 
     def learn_features(
         self, state: State, kind: int, features: Floats, option: int, reward: float, cost: float, rng: Rng

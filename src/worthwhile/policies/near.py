@@ -17,10 +17,13 @@ from worthwhile.policies.forest import (
     Forest,
     Leaves,
     Local,
+    Rows,
     gate,
+    is_looked_at,
     leaves_of,
     local_of,
     score_forecast,
+    success,
     take_in_recent,
     take_in_report,
 )
@@ -37,6 +40,11 @@ MOST_LIKELY = 0.5  # chance of such a try
 PLACE_DRAW, WAITING_DRAW = 1 << 15, (1 << 15) + 1  # numbers of the random draws for it, and for tries that may wait
 WAITING = 0.5  # chance that a try is made though the place looks bad: a better one may never come
 POOLED = 0.1  # of the variance of all options, in that of one
+MOSTLY = 0.5  # an option that fails more often may work at places where it was hardly tried
+PLACE_TRIES = 0.03  # share of the tasks with which such an option has been tried, at most, and how often
+MOST_PLACE_TRIES = 128
+HARDLY = 6  # tries at tasks that have something in common
+LATEST, COMMON = 64, 3  # of so many of the latest reports, so many have what many tasks have
 
 
 def worth_squares(arms: Moments, kind: int, option: int, price: float) -> float:
@@ -85,25 +93,86 @@ def ahead(near: Local, price: float) -> float:
     return near.reward - price * near.cost
 
 
+def worth_here(
+    arms: Moments, failures: Failures, forest: Forest, near: Local, trusted: float, price: float, kind: int, option: int
+) -> float:
+    """R − θC that is expected of a completed task: what attempts like it bring, over the chance of one to succeed."""
+    usual = success(forest.gates, kind, option, 0.0) * overall_worth(arms, failures, kind, option, price)
+    return (usual + trusted * ahead(near, price)) / success(forest.gates, kind, option, trusted * near.failed)
+
+
+def may_be_best(
+    arms: Moments, failures: Failures, forest: Forest, near: Local, trusted: float, kind: int, option: int
+) -> bool:
+    """Whether an option has reported and is not benched, or is foretold to succeed here, rather than fail."""
+    if arms.pulls[kind, option] > 0.0 and failures.next_try[kind, option] > 0.0:
+        return success(forest.gates, kind, option, trusted * near.failed) > 0.5
+    return can_lead(arms, failures, kind, option)
+
+
 def choose_near(
     arms: Moments, failures: Failures, forest: Forest, price: float, weight: float,
-    kind: int, features: Floats, options: Indices, made: Decision, rng: Rng,
+    kind: int, features: Floats, options: Indices, pending: Indices, made: Decision, rng: Rng,
 ) -> Decision:  # fmt: skip
     """The option that is best for tasks like this one, if `made` is best overall. If `made` is a try, it is made here,
-    unless the option seems further behind here than elsewhere: then it may wait for a better place, with chance ½."""
+    unless the option seems further behind here than elsewhere: then it may wait for a better place, with chance ½.
+    If it seems to fail here, it waits."""
     lead = leader(arms, failures, kind, options, price)
     if lead < 0 or arms.pulls[kind, made.option] < FEW * weight:
         return made
     leaves = leaves_of(forest, kind, features)
     of_lead = ahead(local_of(forest, leaves, lead, weight), price)
     if made.option != lead:
-        here = ahead(local_of(forest, leaves, int(made.option), weight), price)
-        if here >= of_lead or uniform(rng, WAITING_DRAW) < WAITING:
+        near = local_of(forest, leaves, int(made.option), weight)
+        beyond = gate(forest.gates, kind, int(made.option), weight) * near.failed
+        fails = beyond > 0.0 and beyond >= MOSTLY * (1.0 - forest.gates.failed[kind, made.option])  # 0 if not looked at
+        if not fails and (ahead(near, price) >= of_lead or uniform(rng, WAITING_DRAW) < WAITING):
             return made
+    hopeful = may_work_here(forest, leaves, weight, kind, features, options, pending)
+    if hopeful >= 0:
+        option = options[hopeful]
+        return Decision(option, arms.mean_reward[kind, option], arms.mean_cost[kind, option])
     best = best_here(arms, failures, forest, leaves, price, weight, kind, options, -1)
     usual = overall_worth(arms, failures, kind, lead, price) + of_lead
     tried = try_here(arms, failures, forest, leaves, price, weight, kind, options, int(best.option), usual, rng)
     return best if tried < 0 else best_here(arms, failures, forest, leaves, price, weight, kind, options, tried)
+
+
+def may_work_here(
+    forest: Forest, leaves: Leaves, weight: float, kind: int, features: Floats, options: Indices, pending: Indices
+) -> int:
+    """The position of an option that mostly fails, at a task like those at which it worked, or unlike any it was tried
+    at; −1 as a rule."""
+    gates, rows = forest.gates, forest.rows
+    most = min(MOST_PLACE_TRIES, PLACE_TRIES * rows.seen[0])
+    for at, option in enumerate(options):
+        if not is_looked_at(gates, int(option)):
+            continue
+        if gates.failed[kind, option] > MOSTLY and pending[option] == 0 and rows.number[option] < most:
+            if gates.failed[kind, option] + local_of(forest, leaves, int(option), weight).failed < MOSTLY:
+                return at
+            for feature in range(rows.known[0]):
+                if is_new_to(rows, kind, int(option), feature, features[feature]):
+                    return at
+    return -1
+
+
+def is_new_to(rows: Rows, kind: int, option: int, feature: int, number: float) -> bool:
+    """Whether many tasks have this number, category or gap, and the option was hardly tried at them."""
+    common, tries, used, row = 0, 0, int(rows.used[0]), int(rows.oldest[option])
+    for latest in range(max(0, used - LATEST), used):
+        common += rows.kind[latest] == kind and is_same(rows.features[latest, feature], number)
+    if common < COMMON:
+        return False
+    for _ in range(rows.number[option]):
+        tries += rows.kind[row] == kind and is_same(rows.features[row, feature], number)
+        row = int(rows.following[row])
+    return bool(tries < HARDLY)
+
+
+def is_same(number: float, other: float) -> bool:
+    """Whether two features are equal, or both missing."""
+    return bool(number == other or (math.isnan(number) and math.isnan(other)))
 
 
 def try_here(
@@ -138,12 +207,12 @@ def best_here(
     pooled, prior = pooled_variance(arms, kind, options, price, weight), PRIOR_VARIANCE * weight
     best, best_score = Decision(options[0], 0.0, 0.0), -math.inf
     for option in options:
-        if can_lead(arms, failures, kind, option) and (tried < 0 or option == tried):
-            arm, trusted = (kind, option), gate(forest.gates, kind, int(option), weight)
-            near = local_of(forest, leaves, int(option), weight)
+        arm, trusted = (kind, option), gate(forest.gates, kind, int(option), weight)
+        near = local_of(forest, leaves, int(option), weight)
+        if may_be_best(arms, failures, forest, near, trusted, kind, option) and (tried < 0 or option == tried):
             variance = (worth_squares(arms, kind, option, price) + prior * pooled) / (arms.pulls[arm] + prior)
             doubt = PENALTY * math.sqrt(variance / (near.reports + SHRINKAGE))
-            score = overall_worth(arms, failures, kind, option, price) + trusted * (ahead(near, price) - doubt)
+            score = worth_here(arms, failures, forest, near, trusted, price, kind, option) - trusted * doubt
             if score > best_score:
                 reward, cost = arms.mean_reward[arm] + trusted * near.reward, arms.mean_cost[arm] + trusted * near.cost
                 best, best_score = Decision(option, reward, max(0.0, cost)), score
@@ -155,9 +224,9 @@ def learn_near(
     kind: int, features: Floats, option: int, reward: float, cost: float, rng: Rng,
 ) -> None:  # fmt: skip
     """What came of a task with features: judge what trees foretold of it, add it to them, and let the next one grow."""
-    every, near, trusted, failed = range(arms.pulls.shape[1]), Local(0.0, 0.0, 0.0), 0.0, math.isnan(reward)
+    every, near, trusted, failed = range(arms.pulls.shape[1]), Local(0.0, 0.0, 0.0, 0.0), 0.0, math.isnan(reward)
     reward = 0.0 if failed else reward
-    if arms.pulls[kind, option] > 0.0 and forest.making.made[0] >= TREES:
+    if is_looked_at(forest.gates, option) and arms.pulls[kind, option] > 0.0 and forest.making.made[0] >= TREES:
         near = local_of(forest, leaves_of(forest, kind, features), option, weight)
         trusted = gate(forest.gates, kind, option, weight)
         pooled = pooled_variance(arms, kind, every, price, weight)
@@ -165,8 +234,10 @@ def learn_near(
         score_forecast(forest.gates, near, kind, option, reward, cost, price, variance, weight)
     if forest.making.made[0] >= TREES:
         take_in_recent(forest.gates, kind, reward, cost, failed)
+    if not is_looked_at(forest.gates, option):
+        return
     believed = 0.0 if option == leader(arms, failures, kind, every, price) else trusted
-    take_in_report(forest, near, believed, kind, features, option, reward, cost, weight)
+    take_in_report(forest, near, believed, kind, features, option, reward, cost, 1.0 if failed else 0.0, weight)
     if failed:  # a failure is no result: nothing is taken off it
         forest.ahead_reward[0], forest.ahead_cost[0] = 0.0, 1.0
     grow_trees(forest, price, rng.seed_key)
