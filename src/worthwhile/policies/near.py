@@ -44,6 +44,7 @@ MOSTLY = 0.5  # an option that fails more often may work at places where it was 
 PLACE_TRIES = 0.03  # share of the tasks with which such an option has been tried, at most, and how often
 MOST_PLACE_TRIES = 128
 HARDLY = 6  # tries at tasks that have something in common
+LOOKED_AT = 8  # features of a task, for that
 LATEST, COMMON = 64, 3  # of so many of the latest reports, so many have what many tasks have
 
 
@@ -151,7 +152,8 @@ def may_work_here(
         if gates.failed[kind, option] > MOSTLY and pending[option] == 0 and rows.number[option] < most:
             if gates.failed[kind, option] + local_of(forest, leaves, int(option), weight).failed < MOSTLY:
                 return at
-            for feature in range(rows.known[0]):
+            for step in range(min(rows.known[0], LOOKED_AT)):  # not the same ones at every task
+                feature = (LOOKED_AT * rows.seen[0] + step) % rows.known[0]
                 if is_new_to(rows, kind, int(option), feature, features[feature]):
                     return at
     return -1
