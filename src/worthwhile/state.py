@@ -66,7 +66,7 @@ def freeze(state: State) -> State:
 def same(state: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     """Whether two states hold the same bits."""
     pairs = zip(arrays(state), arrays(other), strict=True)
-    return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for (_, a), (_, b) in pairs)
+    return all(a.dtype == b.dtype and np.array_equal(a.view(np.uint8), b.view(np.uint8)) for (_, a), (_, b) in pairs)
 
 
 def layout(state: tuple[Any, ...]) -> str:

@@ -255,7 +255,9 @@ class Fold:
     def same_as(self, other: Fold) -> bool:
         """Whether both have learned the same, to the bit."""
         size = Room(*map(max, self.size, other.size))
-        mine, others = (states.grow(fold, fold.state, *size) for fold in (self, other))
+        mine, others = (
+            fold.state if fold.size == size else states.grow(fold, fold.state, *size) for fold in (self, other)
+        )
         return states.same(mine, others) and self.set_aside == other.set_aside
 
 
