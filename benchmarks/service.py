@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -24,6 +26,7 @@ from table import Report, command_line
 from worthwhile import Scheduler
 
 PORT = 8137
+NOTHING_PORT = 8138
 CONNECTIONS = 64
 HEADERS = 'wrk.method = "POST"; wrk.headers["content-type"] = "application/json"\n'
 ONE = "/v1/schedulers/default"
@@ -89,8 +92,13 @@ function request()
   return wrk.format("GET", "/v1/schedulers/nobody" .. count)
 end
 """
+WAIT = 2500  # milliseconds, on average, that each of 500 strangers waits for its answer
+NEIGHBOURS = f"""
+function delay() return math.random(0, {2 * WAIT}) end
+function request() return wrk.format("GET", "/v1/health") end
+"""  # as many requests, of the cheapest sort
 FIRST_TASKS = 100_000  # after which memory should no longer grow
-TURNS = 7  # quiet and crowded
+TURNS = 7  # of what is compared
 ROUND = 5  # seconds of load, until there are enough tasks
 UNITS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 
@@ -101,6 +109,14 @@ class Load(NamedTuple):
     rate: float
     median: float
     worst: float  # 99 of 100 are below
+    requests: int = 0
+
+
+class Pairs(NamedTuple):
+    """Two requests at a time: how many per second, and what each takes of the server's processor, in microseconds."""
+
+    rate: float
+    processor: float
 
 
 def on_core(core: int, command: list[str], folder: Path) -> subprocess.Popen[bytes]:
@@ -110,18 +126,18 @@ def on_core(core: int, command: list[str], folder: Path) -> subprocess.Popen[byt
     return started
 
 
-def wait_for(path: str) -> None:
+def wait_for(path: str, port: int = PORT) -> None:
     """Until there is an answer, other than that it takes a while."""
     until = time.monotonic() + 180
     while time.monotonic() < until:
         with suppress(httpx.TransportError):
-            if httpx.get(f"http://127.0.0.1:{PORT}{path}", timeout=60).status_code != 503:
+            if httpx.get(f"http://127.0.0.1:{port}{path}", timeout=60).status_code != 503:
                 return
         time.sleep(0.1)
     sys.exit(f"no answer from {path}")
 
 
-def load(core: int, folder: Path, script: str, seconds: int, connections: int = CONNECTIONS) -> Load:
+def load(core: int, folder: Path, script: str, seconds: int, connections: int = CONNECTIONS, port: int = PORT) -> Load:
     """wrk with a script."""
     (folder / "load.lua").write_text(script, encoding="utf-8")
     command = [
@@ -132,7 +148,7 @@ def load(core: int, folder: Path, script: str, seconds: int, connections: int = 
         "--latency",
         "-s",
         "load.lua",
-        f"http://127.0.0.1:{PORT}",
+        f"http://127.0.0.1:{port}",
     ]
     text = subprocess.run(
         ["taskset", "-c", str(core), *command], cwd=folder, check=True, capture_output=True, text=True
@@ -143,30 +159,70 @@ def load(core: int, folder: Path, script: str, seconds: int, connections: int = 
     found = {
         share: float(value) * UNITS[unit] for share, value, unit in re.findall(r"(50|99)%\s+([\d.]+)(us|ms|s)", text)
     }
-    rate = re.search(r"Requests/sec:\s+([\d.]+)", text)
+    rate, requests = re.search(r"Requests/sec:\s+([\d.]+)", text), re.search(r"(\d+) requests in", text)
     assert rate is not None
-    return Load(float(rate[1]), found["50"], found["99"])
+    assert requests is not None
+    return Load(float(rate[1]), found["50"], found["99"], int(requests[1]))
 
 
-def load_among_strangers(core: int, folder: Path, seconds: int) -> Load:
-    """One connection alone, while 500 others ask for schedulers that are not there."""
-    (folder / "strangers.lua").write_text(STRANGERS, encoding="utf-8")
-    command = ["wrk", "-t1", "-c500", f"-d{seconds + 2}s", "-s", "strangers.lua", f"http://127.0.0.1:{PORT}"]
-    strangers = subprocess.Popen(["taskset", "-c", str(core), *command], cwd=folder, stdout=subprocess.DEVNULL)
+def pairs_of(server: subprocess.Popen[bytes], run: Callable[[], Load]) -> tuple[Load, Pairs]:
+    """A load, as pairs."""
+    process = psutil.Process(server.pid)
+    before = sum(process.cpu_times()[:2])
+    found = run()
+    return found, Pairs(found.rate / 2, (sum(process.cpu_times()[:2]) - before) / found.requests * 2e6)
+
+
+def by_turns(
+    nothing: subprocess.Popen[bytes], service: subprocess.Popen[bytes], core: int, folder: Path, seconds: int
+) -> tuple[list[Pairs], list[tuple[Load, Pairs]]]:
+    """Requests that do nothing, and decide + report: what else the machine does meets both."""
+    least, singles = [], []
+    for _ in range(TURNS):
+        least.append(pairs_of(nothing, partial(load, core, folder, NOTHING, seconds, port=NOTHING_PORT))[1])
+        singles.append(pairs_of(service, partial(load, core, folder, PAIRS, seconds)))
+    return least, singles
+
+
+def tell_of_pairs(report: Report, least: list[Pairs], singles: list[tuple[Load, Pairs]]) -> float:
+    """Compare them; pairs per second."""
+    pairs = median(found.rate for _, found in singles)
+    report.note("do-nothing requests, two at a time", f"{median(each.rate for each in least):,.0f}/s")
+    report.note("durable decide + report", f"{pairs:,.0f}/s")
+    shares = [found.rate / each.rate for each, (_, found) in zip(least, singles, strict=True)]
+    report.at_least("  of the do-nothing pairs", median(shares), 0.35, "×")
+    of_nothing, of_pair = (min(each.processor for each in of) for of in (least, [found for _, found in singles]))
+    report.note("  the server's processor, for do-nothing requests", f"{of_nothing:.0f} µs")
+    report.note("  for decide + report", f"{of_pair:.0f} µs")
+    report.at_most("  of the do-nothing pairs", of_pair / of_nothing, 3, "×")
+    report.note("  half of the answers within", f"{median(seen.median for seen, _ in singles):.2f} ms")
+    slowest = median(seen.worst / seen.median for seen, _ in singles)
+    report.at_most("  the slowest of 100, of the median", slowest, 3.5, "×")
+    return pairs
+
+
+def load_among(script: str, core: int, folder: Path, seconds: int) -> Load:
+    """One connection alone, while 500 others ask for something."""
+    (folder / "others.lua").write_text(script, encoding="utf-8")
+    command = ["wrk", "-t1", "-c500", f"-d{seconds + 2}s", "-s", "others.lua", f"http://127.0.0.1:{PORT}"]
+    others = subprocess.Popen(["taskset", "-c", str(core), *command], cwd=folder, stdout=subprocess.DEVNULL)
     time.sleep(1.0)
     try:
         return load(core, folder, PAIRS, seconds, connections=1)
     finally:
-        strangers.wait()
+        others.wait()
 
 
-def quiet_and_crowded(core: int, folder: Path, seconds: int) -> tuple[list[Load], list[Load]]:
-    """One connection alone, and among strangers, by turns: what else the machine does meets both."""
-    quiet, crowded = [], []
-    for _ in range(TURNS):
-        quiet.append(load(core, folder, PAIRS, seconds, connections=1))
-        crowded.append(load_among_strangers(core, folder, seconds))
-    return quiet, crowded
+def alone_and_among_others(core: int, folder: Path, seconds: int) -> list[tuple[Load, Load, Load]]:
+    """One connection alone, beside cheap requests, and beside strangers: what else the machine does meets all three."""
+    return [
+        (
+            load(core, folder, PAIRS, seconds, connections=1),
+            load_among(NEIGHBOURS, core, folder, seconds),
+            load_among(STRANGERS, core, folder, seconds),
+        )
+        for _ in range(TURNS)
+    ]
 
 
 def memory_after(tasks: int, service: subprocess.Popen[bytes], core: int, folder: Path) -> tuple[int, int]:
@@ -187,47 +243,37 @@ def main() -> int:
     arguments = parser.parse_args()
     if shutil.which("wrk") is None:
         sys.exit("no wrk; install it: apt-get install wrk")
+    seconds = max(1, arguments.seconds // 2)  # of each turn
     cores = sorted(os.sched_getaffinity(0))
     server_core, load_core = cores[0], cores[-1]
     report = Report()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "nothing.py").write_text(NOTHING_APP, encoding="utf-8")
-        server = [sys.executable, "-m", "uvicorn", "nothing:app", "--port", str(PORT), "--log-level", "error"]
-
-        def nothing() -> float:
-            running = on_core(server_core, [*server, "--no-access-log"], folder)
-            wait_for("/nothing")
-            found = load(load_core, folder, NOTHING, arguments.seconds).rate / 2
-            running.terminate()
-            running.wait()
-            return found
-
-        before = nothing()
+        server = [sys.executable, "-m", "uvicorn", "nothing:app", "--port", str(NOTHING_PORT), "--log-level", "error"]
+        nothing = on_core(server_core, [*server, "--no-access-log"], folder)
+        wait_for("/nothing", NOTHING_PORT)
         Scheduler(f"sqlite:///{folder}/load.db", seed=arguments.seed).close()
         command = [sys.executable, "-m", "worthwhile", "serve", "--store", "load.db", "--port", str(PORT)]
         service = on_core(server_core, [*command, "--engine", arguments.engine, "--no-access-log"], folder)
         wait_for(ONE)  # a scheduler that is being opened, and compiled, is not what is measured
         load(load_core, folder, PAIRS, 2)
-        single = load(load_core, folder, PAIRS, arguments.seconds)
-        quiet, crowded = quiet_and_crowded(load_core, folder, max(1, arguments.seconds // 2))
+        least, singles = by_turns(nothing, service, load_core, folder, seconds)
+        nothing.terminate()
+        nothing.wait()
+        turns = alone_and_among_others(load_core, folder, seconds)
         batches = load(load_core, folder, BATCHES, arguments.seconds)
         start, first = memory_after(min(FIRST_TASKS, arguments.tasks // 10), service, load_core, folder)
         end, last = memory_after(arguments.tasks, service, load_core, folder)
         service.terminate()
         service.wait()
 
-        pairs_of_nothing = max(before, nothing())  # a noisy machine must not make us look good
-        report.note("do-nothing requests, two at a time", f"{pairs_of_nothing:,.0f}/s")
-        pairs = single.rate / 2
-        report.note("durable decide + report", f"{pairs:,.0f}/s")
-        report.at_least("  of the do-nothing pairs", pairs / pairs_of_nothing, 0.35, "×")
-        report.note("  half of the answers within", f"{single.median:.2f} ms")
-        report.at_most("  the slowest of 100, of the median", single.worst / single.median, 3.5, "×")
-        report.note("  one connection alone", f"{median(turn.rate for turn in quiet) / 2:,.0f}/s")
+        pairs = tell_of_pairs(report, least, singles)
+        report.note("  one connection alone", f"{median(alone.rate for alone, _, _ in turns) / 2:,.0f}/s")
+        beside_cheap = median(cheap.worst / alone.worst for alone, cheap, _ in turns)
+        report.note("  its slowest of 100 beside as many requests that cost least", f"{beside_cheap:.3g} ×")
         slowest = "  its slowest of 100 while 500 ask for what is not there"
-        ratio = median(turn.worst for turn in crowded) / median(turn.worst for turn in quiet)
-        report.at_most(slowest, ratio, 2, "×")
+        report.at_most(slowest, median(crowd.worst / alone.worst for alone, _, crowd in turns), 2, "×")
         report.note("batches of 100 decide + report", f"{50 * batches.rate:,.0f}/s")
         report.at_least("  of single pairs", 50 * batches.rate / pairs, 5, "×")
         report.note(f"memory after {first:,} tasks", f"{start / 2**20:.0f} MiB")
