@@ -31,7 +31,7 @@ from worthwhile.simulation.runs import BLOCK, NO_DELAY, Delay, Job, Sweep, stage
 TASKS = 100_000
 PIECE = 4_000
 TIMES_DOL_RM = {  # at most, per task: 1.5 to 2 times what was measured on a quiet machine
-    DEFAULT: 25, "sample-rm": 2, "running-ratio-dol": 2, "plug-in-dol": 8,
+    DEFAULT: 25, "sample-rm": 2, "running-ratio-dol": 2, "plug-in-dol": 8, "solved-dol": 30, "gap-ucb": 1.6,
     "reward-ucb": 1.6, "ratio-ucb": 2, "omega-ucb": 3.5, "omega-star-ucb": 4, "m-ucb": 3,
     "reward-ts": 7, "ratio-ts": 9, "bts": 32, "b-greedy": 4, "plug-ts": 10, "linear-greedy": 5, "linear-ts": 11,
     "kind-greedy": 1.5, "fixed-option": 0.8, "random-option": 1.5, "oracle": 1.3, "optimum": 1.1,

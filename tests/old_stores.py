@@ -11,7 +11,7 @@ import psycopg
 
 from worthwhile.live.stores import postgres, sqlite
 
-VERSIONS = (1, 2, 3, 4)
+VERSIONS = (1, 2, 3, 4, 5)
 
 
 def content(version: int) -> dict[str, Any]:

@@ -44,10 +44,10 @@ from worthwhile.optimum import (
     ratio_of,
     regret,
     solve,
-    theorem_bound,
     value,
 )
 from worthwhile.problem import Problem
+from worthwhile.theory import theorem_bound
 
 ROOT_LOG_100 = 2.14596602628934724  # √(ln 100)
 
@@ -295,7 +295,8 @@ def test_advice_is_given_where_the_best_ratio_is_not_positive() -> None:
     assert replace(lost, ratio=1e-9).advice == []
     assert replace(lost, ratio=1.0, degenerate=True).advice == [
         "degenerate: the cheapest option is best for every kind, so there is nothing to learn but prices. "
-        "Add the cost that a task has whatever option it takes (set-up, review, a worker's idle time)."
+        "Add the cost that a task has whatever option it takes (set-up, review, a worker's idle time), or set "
+        "another goal: a floor or a budget."
     ]
 
 

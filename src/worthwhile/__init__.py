@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # the public names as a type checker sees them; below, the sa
     from worthwhile.execution.metering import Outcome as Outcome
     from worthwhile.execution.metering import measure as measure
     from worthwhile.execution.worker import work as work
+    from worthwhile.goals.goal import Goal as Goal
     from worthwhile.live.scheduler import Scheduler as Scheduler
     from worthwhile.live.task import Task as Task
     from worthwhile.optimum import solve as solve
-    from worthwhile.optimum import theorem_bound as theorem_bound
     from worthwhile.problem import Noise as Noise
     from worthwhile.problem import Problem as Problem
     from worthwhile.problem import seven_kinds as seven_kinds
@@ -40,6 +40,8 @@ if TYPE_CHECKING:  # the public names as a type checker sees them; below, the sa
     from worthwhile.simulation.environments.synthetic import synthetic as synthetic
     from worthwhile.simulation.results import Results as Results
     from worthwhile.simulation.simulator import simulate as simulate
+    from worthwhile.theory import lower_bound as lower_bound
+    from worthwhile.theory import theorem_bound as theorem_bound
 
     __version__: str
 else:
@@ -50,9 +52,10 @@ else:
         "execution.metering": "Outcome measure",
         "execution.arrivals": "Arrival",
         "execution.worker": "work",
+        "goals.goal": "Goal",
         "live.scheduler": "Scheduler",
         "live.task": "Task",
-        "optimum": "solve theorem_bound",
+        "optimum": "solve",
         "problem": "Noise Problem seven_kinds two_kinds",
         "problem_files": "read_problem",
         "random_problems": "random_problem",
@@ -63,6 +66,7 @@ else:
         "simulation.environments.synthetic": "drifting synthetic",
         "simulation.results": "Results",
         "simulation.simulator": "simulate",
+        "theory": "lower_bound theorem_bound",
     }
     PUBLIC = {name: f"{__name__}.{home}" for home, names in HOMES.items() for name in names.split()}
     __all__ = [name for name in ("__version__", *PUBLIC) if name != "Client"]  # import * works without the extra, too

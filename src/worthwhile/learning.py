@@ -30,6 +30,7 @@ class Moments(NamedTuple):
 
 
 Sums = tuple[float, float, float, float, float, float]  # the Moments of one option, in their order
+UNKNOWN: Sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class Bounds(Protocol):

@@ -1,49 +1,62 @@
-"""The best there is when everything is known: θ*, its policy, its rivals, and what the paper's theorem promises."""
+"""The best there is when everything is known: θ*, its policy, its rivals, and the bounds of θ."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from worthwhile.errors import BadParameter, BadProblem
+from worthwhile.errors import BadProblem
+from worthwhile.goals.frontier import Choice, Means, plan_of
+from worthwhile.goals.goal import Goal, goal_of
+from worthwhile.goals.suggestions import Suggestion, suggestions_of, suggestions_text
 from worthwhile.problem import Problem
 from worthwhile.state import Floats
-
-Choice = npt.NDArray[np.int64]  # (kinds,) an option for every kind
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """θ* and the option it takes for every kind, beside the obvious rivals."""
+    """What is best under a goal, by default the ratio: what to take for every kind, beside the obvious rivals."""
 
-    ratio: float  # θ*
-    best: Choice
+    ratio: float  # θ*, unless a floor or a budget is in its way
+    best: Choice  # the option that each kind takes, or takes most often
     reward: float  # per task, under the optimum
     cost: float
-    gaps: Floats  # (kinds, options): pseudo-regret of one task, in units of reward
+    gaps: Floats  # (kinds, options): pseudo-regret of one task against θ*, in units of reward
     greedy: Choice
     greedy_ratio: float
     cheapest_ratio: float
     single: int | None  # the best option that every kind with a choice offers
     single_ratio: float | None
     degenerate: bool
+    goal: Goal
+    best_ratio: float  # what the ratio would be without floor and budget
+    shares: Floats  # (kinds, options): how often a kind takes an option, two in turn where a limit lies between them
+    prices: Floats  # (kinds,): options are judged by reward − price·cost; infinite: by cost alone
+    means: Means  # as floors and budgets count them
+    infeasible: tuple[str, ...] = ()  # what of the goal cannot be kept, in words; empty if all of it can
+
+    @property
+    def suggestions(self) -> list[Suggestion]:
+        """Floors and costs per task that make more of a degenerate problem, with what they lead to."""
+        return suggestions_of(self.means) if self.degenerate and not self.goal.constrained else []
 
     @property
     def advice(self) -> list[str]:
-        """What to change in a problem whose objective does not mean what its owner wants."""
-        words = []
-        if self.degenerate:
+        """What to change in a problem or goal that does not mean what its owner wants."""
+        words = [f"infeasible: {missed}" for missed in self.infeasible]
+        if self.degenerate and not self.goal.constrained:
             words.append(
                 "degenerate: the cheapest option is best for every kind, so there is nothing to learn but prices. "
-                "Add the cost that a task has whatever option it takes (set-up, review, a worker's idle time)."
+                "Add the cost that a task has whatever option it takes (set-up, review, a worker's idle time), or set "
+                f"another goal: a floor or a budget.{suggestions_text(self.suggestions)}"
             )
-        if self.ratio <= 0.0:
+        if self.goal.goal == "ratio" and self.ratio <= 0.0:
+            name = "the ratio" if self.goal.constrained else "θ*"
             words.append(
-                f"θ* = {self.ratio:g} is not positive: dear options then look good, because they dilute a loss. "
+                f"{name} = {self.ratio:g} is not positive: dear options then look good, because they dilute a loss. "
                 "Shift the rewards so that doing nothing is worth 0."
             )
         return words
@@ -62,16 +75,32 @@ def ratio_of(problem: Problem, choice: Choice) -> float:
     return reward / cost
 
 
-def solve(problem: Problem) -> Optimum:
-    """θ* by Dinkelbach's iteration: it solves Σ p·max(r − θc) = 0 in a handful of steps, c per completed task.
+def solve(
+    problem: Problem,
+    goal: str | Goal | None = None,
+    floor: float | Mapping[str, float] | None = None,
+    budget: float | None = None,
+) -> Optimum:
+    """The best there is under a goal: by default the problem's own, which is the best ratio unless it says otherwise.
 
     >>> from worthwhile.problem import two_kinds
     >>> best = solve(two_kinds(0.8))
     >>> round(best.ratio, 6), round(best.greedy_ratio, 6)
     (2.6, 2.5)
+    >>> best = solve(two_kinds(0.75), floor=2.625)
+    >>> best.cost, best.prices.tolist(), best.shares.tolist()
+    (1.0625, [2.0, 2.0], [[1.0, 0.0], [0.25, 0.75]])
     """
     if not isinstance(problem, Problem):
         raise BadProblem(f"{problem!r} is no Problem; read_problem(name or file) gives one")
+    nothing_said = goal is None and floor is None and budget is None
+    wanted = problem.goal if nothing_said else goal_of(goal, floor, budget)
+    best = solve_ratio(problem)
+    return under(best, wanted) if wanted.constrained else best
+
+
+def solve_ratio(problem: Problem) -> Optimum:
+    """θ* by Dinkelbach's iteration: it solves Σ p·max(r − θc) = 0 in a handful of steps, c per completed task."""
     completing = problem.completing
     never = np.where(completing, 0.0, -np.inf)
     reward, cost = (
@@ -92,6 +121,7 @@ def solve(problem: Problem) -> Optimum:
     single, single_ratio = best_single(problem)
     cheapest_ratio = ratio_of(problem, cheapest)
     mean_reward, mean_cost = value(problem, best)
+    degenerate = bool(completing.sum(axis=1).max() > 1 and cheapest_ratio >= ratio * (1.0 - 1e-12))
     return Optimum(
         ratio=ratio,
         best=best,
@@ -103,8 +133,36 @@ def solve(problem: Problem) -> Optimum:
         cheapest_ratio=cheapest_ratio,
         single=single,
         single_ratio=single_ratio,
-        degenerate=bool(completing.sum(axis=1).max() > 1 and cheapest_ratio >= ratio * (1.0 - 1e-12)),
+        degenerate=degenerate,
+        goal=Goal(),
+        best_ratio=ratio,
+        shares=(np.arange(len(problem.options)) == best[:, None]).astype(float),
+        prices=np.full(len(problem.kinds), ratio),
+        means=means_of(problem),
     )
+
+
+def under(best: Optimum, goal: Goal) -> Optimum:
+    """What is best of the same problem with a floor or a budget to keep."""
+    plan = plan_of(best.means, goal)
+    return replace(
+        best,
+        goal=goal,
+        best=np.argmax(plan.shares, axis=1),
+        best_ratio=plan_of(best.means, Goal()).ratio,
+        ratio=plan.ratio,
+        reward=plan.reward,
+        cost=plan.cost,
+        shares=plan.shares,
+        prices=plan.prices,
+        infeasible=plan.infeasible,
+    )
+
+
+def means_of(problem: Problem) -> Means:
+    """Per task, as floors and budgets count them: one that fails brings 0; what always fails is not on offer."""
+    reward, cost = (np.where(problem.completing, means, np.nan) for means in problem.means_per_attempt)
+    return Means(problem.kinds, problem.options, problem.arrival, reward, cost)
 
 
 def regret_per_attempt(problem: Problem, ratio: float, top: Floats) -> Floats:
@@ -168,41 +226,3 @@ def bounds_of(problem: Problem) -> Bounds:
     price_min = r_min / (c_max if r_min >= 0.0 else c_min)
     price_max = r_max / (c_min if r_max >= 0.0 else c_max)
     return Bounds(r_min, r_max, c_min, c_max, price_min, price_max)
-
-
-def drift_constant(problem: Problem) -> float:
-    """b ≥ ½E(r̂ − θč)², of Lemma 4."""
-    r_min, r_max, c_min, c_max, price_min, price_max = bounds_of(problem)
-    return 0.5 * max(r_max - price_min * c_min, price_max * c_max - r_min) ** 2
-
-
-@dataclass(frozen=True)
-class TheoremBound:
-    """The paper's theorem with corrected constants, piece by piece; docs/theory.md derives it."""
-
-    learning_error: float  # Lemma 1
-    ratio_error: float  # Σ E V_t, Lemmas 4 and 5
-    robbins_monro_gap: float  # Lemma 2
-    gap: float
-    regret: float
-
-
-def theorem_bound(problem: Problem, horizon: int) -> TheoremBound:
-    """An upper bound on Gap(T) and R(T) of DOL-RM with step 1/(c_min √T), for noise with σ ≤ ½."""
-    if horizon < 2:
-        raise BadParameter(f"horizon = {horizon}; the bound needs at least 2 tasks")
-    r_min, _, c_min, c_max, price_min, price_max = bounds_of(problem)
-    if r_min < 0.0:
-        raise BadParameter(f"a mean reward of {r_min:g}; the proof needs rewards of 0 or more (θ ≥ 0): shift them")
-    pairs, root = int(problem.offered.sum()), math.sqrt(horizon)
-    width = 4.0 * math.sqrt(pairs * horizon * math.log(horizon))  # B ≥ Σ(r̂−r), Σ(c−č)
-    weight = 1.0 + price_max
-    learning_error = weight * width / (horizon * c_min)
-    drift = drift_constant(problem)
-    span = price_max - price_min
-    ratio_error = root * (span**2 / 4.0 + drift / (2.0 * c_min**2)) + span * weight * width / (2.0 * c_min)
-    robbins_monro_gap = max(
-        learning_error, (c_max - c_min) / (horizon * c_min) * math.sqrt(2.0 * horizon * ratio_error)
-    )
-    total = learning_error + robbins_monro_gap
-    return TheoremBound(learning_error, ratio_error, robbins_monro_gap, total, horizon * total)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.errors import BadProblem, did_you_mean
+from worthwhile.errors import BadParameter, BadProblem, did_you_mean
+from worthwhile.goals.goal import Goal
 from worthwhile.state import Floats
 
 LARGEST, SMALLEST = 1e100, 1e-100  # of a mean
@@ -65,6 +66,7 @@ class Problem:
     cost_unit: str = ""
     failure_rate: Floats | None = None  # (kinds, options) f; None where nothing ever fails
     failure_cost: Floats | None = None  # (kinds, options) c_f: mean cost of a task that fails
+    goal: Goal = field(default_factory=Goal)  # what `solve` is to aim at, unless it is told otherwise
 
     def __post_init__(self) -> None:
         check(self)
@@ -176,10 +178,21 @@ def check(problem: Problem) -> None:
     check_means(problem, "cost", within, f"{most} and at least {SMALLEST:g}: use another unit")
     if not -1.0 <= problem.correlation <= 1.0:
         raise BadProblem(f"correlation = {problem.correlation}; it must be from −1 to 1")
+    check_goal(problem)
     if problem.can_fail or problem.failure_cost is not None:
         check_failures(problem)
     check_noise("reward", problem.reward_noise, reward[offered])
     check_noise("cost", problem.cost_noise, cost[offered])
+
+
+def check_goal(problem: Problem) -> None:
+    """Refuse a goal with floors for kinds that there are not."""
+    if not isinstance(problem.goal, Goal):
+        raise BadProblem(f"{problem.name}: goal = {problem.goal!r}; it is a Goal, for instance Goal('cost', floor=0.8)")
+    try:
+        problem.goal.check_kinds(problem.kinds)
+    except BadParameter as error:
+        raise BadProblem(str(error)) from None
 
 
 def check_failures(problem: Problem) -> None:

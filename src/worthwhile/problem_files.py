@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from worthwhile.errors import BadProblem, did_you_mean
+from worthwhile.errors import BadParameter, BadProblem, did_you_mean
+from worthwhile.goals.goal import Goal, goal_of
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
 
+GOAL = ("goal", "floor", "budget")
 PRESETS = {"two-kinds-0.8": two_kinds, "two-kinds-0.6": lambda: two_kinds(0.6), "seven-kinds": seven_kinds}
 
 
@@ -46,7 +48,7 @@ def share_in(name: str) -> float:
 
 def from_toml(content: Mapping[str, Any], name: str) -> Problem:
     """A problem from the parsed content of a TOML file."""
-    only(content, "the file", {"name", "kind", "units", "noise"})
+    only(content, "the file", {"name", "kind", "units", "noise", *GOAL})
     kinds: dict[str, tuple[float, dict[str, tuple[float, ...]]]] = {}
     entries = content.get("kind", [])
     if not isinstance(entries, list) or not entries:
@@ -56,6 +58,9 @@ def from_toml(content: Mapping[str, Any], name: str) -> Problem:
             raise BadProblem(f"kind {index} is {entry!r}; it must be a table")
         kind = str(entry.get("name", f"kind {index}"))
         where = f"kind {kind!r}"
+        for key in GOAL:
+            if key in entry:  # as TOML reads what stands below the first [[kind]]
+                raise BadProblem(f"{where} has a {key}; it is the whole file's, so write it above the first [[kind]]")
         only(entry, where, {"name", "arrival", "options"})
         if kind in kinds:
             raise BadProblem(f"{where} appears twice; names must differ")
@@ -79,7 +84,16 @@ def from_toml(content: Mapping[str, Any], name: str) -> Problem:
         correlation=number("[noise]", "correlation", noise.get("correlation", 0.0)),
         reward_unit=str(units.get("reward", "")),
         cost_unit=str(units.get("cost", "")),
+        goal=goal_from(content),
     )
+
+
+def goal_from(content: Mapping[str, Any]) -> Goal:
+    """What a file says of goal, floor and budget."""
+    try:
+        return goal_of(*(content.get(name) for name in GOAL))
+    except BadParameter as error:
+        raise BadProblem(str(error)) from None
 
 
 def noise_from(content: Mapping[str, Any], quantity: str) -> Noise:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import partial
 from pathlib import Path
@@ -177,6 +178,7 @@ def test_made_worlds_kinds_rivals_and_times_are_judged() -> None:
     assert missed(NOTHING._replace(made={"exclusive or": (bad, 1.25)})) == ["exclusive or: at least 1.1 × no features"]
     assert missed(NOTHING._replace(kinds=(good, 1.13))) == []
     assert len(missed(NOTHING._replace(kinds=(good, 1.15)))) == 1
+    assert [len(missed(NOTHING._replace(of_fixed=share))) for share in (0.99, 1.0)] == [1, 0]
     plain = {(ONE_PASS, PLAIN): ratios(*[1.2] * 10)}
     earned = {name: np.array([1.1 if place < 8 else 1.3]) for place, name in enumerate("abcdefghij")}
     found = NOTHING._replace(ratios=plain, rivals={(ONE_PASS, VOWPAL): earned})
@@ -194,7 +196,8 @@ def test_numbers_are_printed_and_saved(folder: Path, capsys: pytest.CaptureFixtu
     rivals = {(ONE_PASS, rival): {name: np.ones(1) for name in ("first", "second")} for rival in (VOWPAL, LINUCB)}
     linear = {(ONE_PASS, "linear-ts"): {name: np.full(1, 0.9) for name in ("first", "second")}}
     everything = NOTHING._replace(ratios=found, rivals=rivals, linear=linear)
-    features.print_bounds(folder, found)
+    fixed = [solve(scenario(folder, name).problem).ratio for name in ("first", "second")]
+    assert features.print_bounds(folder, found) == pytest.approx(math.sqrt(1.2 / fixed[0] * 1.1 / fixed[1]))
     features.print_ratios("a title", found[ONE_PASS, PLAIN])
     features.print_rivals(everything)
     features.save(folder / "out" / "features.csv", everything)

@@ -102,6 +102,15 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("noise = { cost = { family = 'bernoulli' } }\n" + GOOD, ["bernoulli costs", "from 0 to 1"]),
         ("noise = { correlation = 2 }\n" + GOOD, ["correlation = 2"]),
         ("noise = 3\n" + GOOD, ["[noise] is 3", "must be a table"]),
+        ("floor = nan\n" + GOOD, ["floor = nan", "it must be a finite number, or {kind: number}"]),
+        ("floor = '0.8'\n" + GOOD, ["floor = '0.8'", "finite number"]),
+        ("floor = {}\n" + GOOD, ["floor = {}", "name at least one kind"]),
+        ("floor = { X = 0.8 }\n" + GOOD, ["floor of 'X'", "no kind of that name", "known: x"]),
+        ("budget = 0\n" + GOOD, ["budget = 0", "above 0"]),
+        ("floor = 1\nbudget = 1\n" + GOOD, ["floor = 1 and budget = 1 need a goal"]),
+        ("goal = 'cost'\n" + GOOD, ["goal = 'cost' needs a floor"]),
+        ("goal = 'rewards'\nbudget = 1\n" + GOOD, ["goal = 'rewards'", "did you mean 'reward'?"]),
+        (GOOD + "floor = 0.8\n", ["kind 'x' has a floor", "above the first [[kind]]"]),
         (GOOD + GOOD, ["kind 'x' appears twice"]),
         ("kind = [1, 2]\n", ["kind", "must be a table"]),
         ("kind = 5\n", ["no [[kind]] table"]),
@@ -209,6 +218,34 @@ def test_an_added_cost_that_leaves_nothing_positive_is_refused(
     path.write_text(HEADER + "x,1,a,1,2\n")
     assert "added cost -3" in complaint(capsys, "replay", str(path), "--added-cost", "-3")
     assert "mean cost -1" in complaint(capsys, "solve", str(path), "--added-cost", "-3")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--floor nan", ["floor = nan; it must be a finite number"]),
+        ("--floor high", ["--floor: 'high': write a number, or KIND=number"]),
+        ("--floor s1=", ["--floor: 's1=': write a number, or KIND=number"]),
+        ("--floor =1", ["floor of '': a kind is a text that is not empty"]),
+        ("--floor s9=1", ["floor of 's9': there is no kind of that name", "did you mean 's"]),
+        ("--floor s1=1 --floor s1=2", ["--floor of s1 is there twice, as 1 and 2; say it once"]),
+        ("--floor 1 --floor 1", ["--floor is there twice, as 1 and 1; say it once"]),
+        ("--floor 1 --floor s1=2", ["--floor 1 is for all tasks; leave it out, or the floors of single kinds"]),
+        ("--budget -1", ["budget = -1; it must be above 0"]),
+        ("--budget inf", ["budget = inf; it must be a finite number above 0"]),
+        ("--budget much", ["--budget: invalid float value: 'much'"]),
+        ("--floor 1 --budget 1", ["floor = 1.0 and budget = 1.0 need a goal beside them: 'ratio' or"]),
+        ("--goal cost", ["goal = 'cost' needs a floor"]),
+        ("--goal reward --floor 1", ["goal = 'reward' needs a budget"]),
+        ("--goal profit", ["--goal: invalid choice: 'profit'"]),
+    ],
+)
+def test_a_goal_that_makes_no_sense_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: str, words: list[str]
+) -> None:
+    said = complaint(capsys, "solve", "seven-kinds", *arguments.split())
+    for word in words:
+        assert word in said
 
 
 def seconds_of_replay(path: Path, rows: int) -> float:

@@ -19,9 +19,10 @@ import worthwhile
 from worthwhile import drifting, random_problem, read_problem, replay, seven_kinds, simulate, solve, two_kinds
 from worthwhile.cli.main import main, parser
 from worthwhile.cli.simulate import USUAL
-from worthwhile.optimum import gap, theorem_bound
+from worthwhile.optimum import gap
 from worthwhile.policies.registry import LIST
 from worthwhile.simulation.results import Results
+from worthwhile.theory import theorem_bound
 
 TRAINING = """
 units = { reward = "AUC", cost = "s" }
@@ -108,9 +109,17 @@ def test_solve_finds_the_best_of_all_choices_and_what_the_rules_lose(
         assert answer["rules"][name]["ratio"] == pytest.approx(its_reward / its_cost)
         assert answer["rules"][name]["loss"] == pytest.approx(1 - its_reward / its_cost / (reward / cost))
     assert answer["rules"]["best single option"]["option"] == "short"
-    bound = theorem_bound(read_problem(training), 5000)
-    assert answer["bound"] == {"tasks": 5000, "gap": bound.gap, "regret": bound.regret}
+    assert answer["bound"] is None  # its costs are Gamma, for which no width holds
     assert answer["provenance"]["worthwhile"] == worthwhile.__version__
+
+
+def test_solve_gives_the_theorems_bound_for_widths_that_fit_the_noise(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "seven-kinds", "--tasks", "5000", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)["bound"]
+    bound = theorem_bound(read_problem("seven-kinds"), 5000, noise=2.0)  # N(0, 1)
+    assert answer == {"tasks": 5000, "noise": 2.0, "gap": bound.gap, "regret": bound.regret}
+    assert bound.failure < 1.0
+    assert "the theorem promises DOL-RM with noise=2 a ratio at most" in text(capsys, "solve", "seven-kinds")
 
 
 def test_solve_shows_the_papers_numbers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,6 +158,90 @@ def test_a_problem_worth_nothing_has_no_share_to_lose(capsys: pytest.CaptureFixt
     path = tmp_path / "nothing.toml"
     path.write_text('[[kind]]\nname = "x"\narrival = 1.0\noptions = { a = { reward = 0.0, cost = 2.0 } }\n')
     assert document(capsys, "solve", str(path))["rules"]["per-kind greedy"]["loss"] is None
+
+
+def test_solve_keeps_a_floor_at_the_least_cost_and_says_how(capsys: pytest.CaptureFixture[str], training: str) -> None:
+    answer, best = document(capsys, "solve", training, "--floor", "0.8"), solve(read_problem(training), floor=0.8)
+    assert answer["goal"] == {"goal": "cost", "floor": 0.8, "budget": None}
+    assert answer["goal_in_words"] == "least cost with mean reward ≥ 0.8 AUC"
+    assert (answer["reward_per_task"], answer["cost_per_task"]) == pytest.approx((0.8, 0.7 * 11 + 0.3 * (5 + 4)))
+    assert (answer["ratio"], answer["best_ratio"]) == (best.ratio, solve(read_problem(training)).ratio)
+    photos, texts = answer["kinds"]
+    assert (photos["shares"], photos["floor"]) == ({"long": 1.0}, None)
+    assert texts["shares"] == pytest.approx({"short": 5 / 9, "long": 4 / 9})
+    assert (photos["price"], texts["price"]) == pytest.approx((0.6 / 9, 0.6 / 9))
+    assert (texts["reward_per_task"], texts["cost_per_task"]) == pytest.approx((0.3 + 0.6 * 4 / 9, 5 + 4))
+    assert {name: rule["ratio"] for name, rule in answer["rules"].items()} == pytest.approx(
+        {"best ratio": best.best_ratio, "cheapest option": 0.65 / 8.5, "most reward": 0.9 / 11.9}
+    )
+    assert (answer["infeasible"], answer["advice"], answer["bound"]) == ([], [], None)
+
+
+def test_solve_shows_a_goal_in_words_and_tables(capsys: pytest.CaptureFixture[str], training: str) -> None:
+    shown = text(capsys, "solve", training, "--floor", "0.8")
+    assert "training: least cost with mean reward ≥ 0.8 AUC\n0.80000 AUC for 10.400 s a task, a ratio of" in shown
+    assert "55.6 % short, 44.4 % long" in shown
+    assert "Options are judged by reward − price·cost; the price is 0.066667 AUC/s." in shown
+    rows = {line.split("  ")[0]: line.split()[-3:] for line in shown.splitlines()}
+    assert rows["this goal"] == ["0.80000", "10.400", "0.076923"]
+    assert rows["most reward"] == ["0.90000", "11.900", "0.075630"]
+
+
+def test_solve_shows_floors_and_prices_of_kinds_that_have_their_own(
+    capsys: pytest.CaptureFixture[str], training: str
+) -> None:
+    answer = document(capsys, "solve", training, "--floor", "texts=0.6")
+    assert [kind["floor"] for kind in answer["kinds"]] == [None, 0.6]
+    assert [kind["price"] for kind in answer["kinds"]] == [None, pytest.approx(0.6 / 9)]  # JSON has no infinity
+    shown = text(capsys, "solve", training, "--floor", "texts=0.6")
+    rows = {line.split("  ")[0]: line.split()[-2:] for line in shown.splitlines()}
+    assert (rows["photos"], rows["texts"]) == (["–", "∞"], ["0.6", "0.066667"])
+    assert "each kind at its own price; ∞: by the cost alone" in shown
+
+
+def test_solve_says_that_a_limit_cannot_be_kept_or_makes_no_difference(
+    capsys: pytest.CaptureFixture[str], training: str
+) -> None:
+    shown = text(capsys, "solve", training, "--floor", "photos=0.95")
+    assert "Advice: infeasible: floor 0.95 of kind 'photos' cannot be reached: its best option, 'long', brings" in shown
+    assert document(capsys, "solve", training, "--budget", "1")["infeasible"][0].startswith("budget 1 cannot be kept")
+    shown = text(capsys, "solve", training, "--floor", "0.1")
+    assert "The floor makes no difference" in shown
+    assert "the price is infinite here: by the cost alone" in shown
+    shown = text(capsys, "solve", training, "--budget", "100")
+    assert "The budget makes no difference" in shown
+    assert "the price is 0 here: by the reward alone" in shown
+
+
+def test_a_problem_file_may_have_a_goal_and_the_command_line_takes_its_place(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("floor = { texts = 0.6 }\n" + TRAINING)
+    assert document(capsys, "solve", str(path))["goal"]["floor"] == {"texts": 0.6}
+    path.write_text('goal = "ratio"\nfloor = 0.8\nbudget = 12\n' + TRAINING)
+    answer = document(capsys, "solve", str(path))
+    assert answer["goal"] == {"goal": "ratio", "floor": 0.8, "budget": 12.0}
+    assert answer["ratio"] == solve(read_problem(path)).ratio < answer["best_ratio"]
+    assert document(capsys, "solve", str(path), "--budget", "9")["goal"] == {
+        "goal": "reward",
+        "floor": None,
+        "budget": 9,
+    }
+    assert document(capsys, "solve", str(path), "--goal", "ratio")["goal"]["floor"] is None
+
+
+def test_a_simulation_has_the_default_keep_the_goal_of_the_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, training: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("floor = 0.8\n" + TRAINING)
+    simulated = [document(capsys, "simulate", name, *QUICK, "--policy", "oracle") for name in (str(path), training)]
+    assert simulated[0]["best_ratio"] == simulated[1]["best_ratio"]
+    assert simulated[0]["goal"] == {"goal": "cost", "floor": 0.8, "budget": None}
+    [policy] = simulated[0]["policies"]
+    assert policy["missed_by"] == pytest.approx(max(0.0, 1.0 - policy["reward_per_task"] / 0.8))
+    assert text(capsys, "simulate", str(path), *QUICK, "--policy", "oracle").count("least cost with mean reward")
 
 
 def test_solve_takes_the_means_of_a_recorded_table(capsys: pytest.CaptureFixture[str], recorded: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from worthwhile.errors import BadImages
-from worthwhile.experiments.figure_5 import arrivals
+from worthwhile.experiments.figure_5_worlds import arrivals
 from worthwhile.experiments.images.folders import Files, Pictures, batches, check, files_of, load, tasks_in
 from worthwhile.experiments.images.networks import NETWORKS
 from worthwhile.experiments.images.tasks import TASKS, Setting

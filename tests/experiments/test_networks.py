@@ -13,7 +13,18 @@ import pytest
 
 from worthwhile.errors import BadParameter, Error
 from worthwhile.experiments.images import networks
-from worthwhile.experiments.images.networks import NETWORKS, backend, build, check_size
+from worthwhile.experiments.images.frozen import said_of
+from worthwhile.experiments.images.networks import (
+    NETWORKS,
+    NONE,
+    backend,
+    build,
+    check_size,
+    frozen_layers,
+    has_frozen,
+    scaled,
+    trained_part,
+)
 
 # Keras' own conversion of a variable, on JAX with NumPy 2
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
@@ -145,3 +156,29 @@ def test_without_keras_or_a_backend_the_message_says_what_to_install(monkeypatch
     monkeypatch.setitem(sys.modules, "keras", broken)
     with pytest.raises(Error, match=r"Keras cannot start with jax .*: pip install"):
         networks.keras()
+
+
+@pytest.mark.slow
+def test_frozen_layers_run_once_say_what_the_whole_network_would() -> None:
+    """Pixels through VGG19 and the trained layer at once, or in two parts: the same to rounding."""
+    k, generator = networks.keras(), np.random.default_rng(0)
+    pixels = generator.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8)
+    frozen, trained, whole = frozen_layers(k, "weather", 32, NONE), trained_part("weather", 32), build("weather", 32)
+    whole.layers[0].set_weights(frozen.get_weights())
+    whole.layers[-1].set_weights(trained.layers[-1].get_weights())
+    said = said_of(k, frozen, pixels, 4, "wall", spent := [])
+    assert said.shape == (6, 1, 1, 512)
+    assert len(spent) == 2
+    assert min(spent) > 0.0
+    in_parts = np.asarray(trained.predict_on_batch(said))
+    at_once = np.asarray(whole.predict_on_batch(scaled(k, pixels, vgg19=True)))
+    assert in_parts == pytest.approx(at_once, abs=1e-5)
+
+
+def test_frozen_layers_are_the_same_in_every_training() -> None:
+    k = networks.keras()
+    first, second = (frozen_layers(k, "weather", 32, NONE).get_weights()[0] for _ in range(2))
+    assert np.array_equal(first, second)
+    assert [task for task in NETWORKS if has_frozen(task)] == ["weather"]
+    assert trained_part("weather").count_params() == 40_965  # as the paper's table prints
+    assert trained_part("scenes", 10).count_params() == build("scenes", 10).count_params()

@@ -6,51 +6,39 @@ import base64
 import csv
 import json
 import os
-import random
 import re
 import signal
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from recorded_training import write_table
 from waiting import NET
 from worthwhile import solve, two_kinds
 from worthwhile.cli.main import main
 from worthwhile.errors import BadParameter
-from worthwhile.experiments import EXPERIMENTS, Claim, Experiment, Outcome, Scale, figure_5
+from worthwhile.experiments import EXPERIMENTS, Claim, Experiment, Outcome, Scale
 from worthwhile.experiments.base import DEPENDS, NOT_REPRODUCED, OURS, REPRODUCED
-from worthwhile.experiments.normalisation import normalised
 from worthwhile.experiments.records import Record, read_record, read_records, write_csv
 from worthwhile.experiments.report import TITLE, write_report
 from worthwhile.experiments.reproduce import chosen, reproduce
-from worthwhile.tables import read_table
 
 ROOT = Path(__file__).parents[2]
 NAMES = [experiment.name for experiment in EXPERIMENTS]
 CHEAP = ("table-1", "figure-5")
-EPOCHS = {"satellite": 3, "weather": 5, "rice": 3, "scenes": 5, "cats_dogs": 3}
 NO_CLOSING_TAG = {"meta", "img", "br"}
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a table in the form of recorded training: more epochs, more reward, more cost."""
-    folder, draw = tmp_path_factory.mktemp("tables"), random.Random(0)
-    with open(folder / "image_training.csv", "w", encoding="utf-8") as file:
-        file.write("task_type,item_id,option,reward,cost\n")
-        for kind, most in EPOCHS.items():
-            for item in range(12):
-                for epochs in range(1, most + 1):
-                    reward, cost = 1.0 - 0.5**epochs + draw.gauss(0.0, 0.02), 2.0 + epochs + draw.random()
-                    file.write(f"{kind},{item},{epochs},{reward},{cost}\n")
-    return folder
+    """A folder with a table in the form of recorded training."""
+    return write_table(tmp_path_factory.mktemp("tables"))
 
 
 @pytest.fixture(scope="module")
@@ -409,60 +397,6 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert "Traceback" not in said.decode()
     assert [record.name for record in check_report(tmp_path)] == ["figure-5"]
     assert "figure-4c" in Page(tmp_path / "report.html").words  # as one that was not run
-
-
-@pytest.mark.slow
-def test_figure_5_replays_the_table_that_we_have_recorded_where_there_is_no_other(tmp_path: Path) -> None:
-    for scale in (Scale(quick=True), Scale(quick=True, tables=tmp_path)):
-        outcome = figure_5.run(scale)
-        assert "image_training.csv (images of 32 × 32 pixels" in outcome.words
-        assert "VGG19 without ImageNet weights" in outcome.words
-        costs: Any = outcome.data["figure-5-costs"]
-        assert costs["costs"] == ["f = 0.01", "f = 0.05", "f = 0.1", "seconds with set-up"]
-        for best, greedy, shortest in zip(costs["θ*"], costs["greedy per kind"], costs["always shortest"], strict=True):
-            assert best >= max(greedy, shortest)
-
-
-def test_figure_5_replays_the_table_with_the_papers_arrivals(tables: Path) -> None:
-    outcome = figure_5.run(Scale(quick=True, tables=tables))
-    assert outcome.words.startswith("A replay, not live training")
-    assert "weather 0.4" in outcome.words
-    rows: Any = outcome.data["figure-5"]
-    for claim, costs in zip(outcome.claims, ("f = 0.01", "f = 0.05", "f = 0.1", "seconds"), strict=True):
-        assert f"(replay, {costs}, 2,000 tasks)" in claim.claim
-        mine = zip(rows["costs"], rows["policy"], rows["loss"], strict=True)
-        last = {policy: loss for name, policy, loss in mine if name == costs}  # the last mark stays
-        beaten = sum(last["dol-rm-anytime"] < last[rival] for rival in figure_5.RIVALS)
-        assert claim.verdict == (
-            REPRODUCED if beaten == len(figure_5.RIVALS) else DEPENDS if beaten else NOT_REPRODUCED
-        )
-
-
-def test_figure_5_normalises_every_kind_by_itself_and_keeps_costs_above_the_floor(tables: Path) -> None:
-    table = normalised(read_table(tables / "image_training.csv"), 0.05)
-    for kind in range(len(table.kinds)):
-        rows = table.kind == kind
-        assert (table.reward[rows].min(), table.reward[rows].max()) == (0.0, 1.0)
-        assert (table.cost[rows].min(), table.cost[rows].max()) == pytest.approx((0.05, 1.0))
-    with pytest.raises(BadParameter, match="floor = 0; a normalised cost's floor lies between 0 and 1"):
-        normalised(table, 0.0)
-
-
-def test_figure_5_adds_the_recorded_set_up_to_the_seconds(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("task_type,item_id,option,reward,cost,setup\nrice,0,1,0.5,2,3\nrice,0,2,0.9,4,3\n")
-    assert figure_5.world(tmp_path / "x.csv", None).problem.cost.tolist() == [[5.0, 7.0]]
-    assert figure_5.world(tmp_path / "x.csv", 0.1).problem.cost.tolist() == pytest.approx(np.array([[0.1, 1.0]]))
-
-
-def test_figure_5_shares_the_arrivals_out_among_the_kinds_that_there_are(tables: Path, tmp_path: Path) -> None:
-    rows = (tables / "image_training.csv").read_text().splitlines()
-    kept = [row for row in rows if not row.startswith("weather")]
-    (tmp_path / "x.csv").write_text("\n".join(kept) + "\n")
-    problem = figure_5.world(tmp_path / "x.csv", 0.05).problem
-    shares = dict(zip(problem.kinds, problem.arrival.tolist(), strict=True))
-    assert shares == pytest.approx({"satellite": 1 / 6, "rice": 2 / 6, "scenes": 2 / 6, "cats_dogs": 1 / 6})
-    (tmp_path / "x.csv").write_text("\n".join(kept).replace("rice", "maize") + "\n")
-    assert figure_5.world(tmp_path / "x.csv", 0.05).problem.arrival.tolist() == [0.25] * 4
 
 
 def test_every_experiment_is_explained() -> None:

@@ -34,9 +34,10 @@ def test_eight_processes_hammer_one_scheduler(durable: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_acknowledged_survives_kill_minus_nine(durable: str) -> None:
+@pytest.mark.parametrize("trial", [{}, {"baseline": 5, "holdout": 0.3, "explore": 0.1, "guard": 0.2}])
+def test_what_was_acknowledged_survives_kill_minus_nine(durable: str, trial: dict[str, Any]) -> None:
     luck = random.Random(5)
-    Scheduler(durable).close()
+    Scheduler(durable, **trial).close()
     outputs = []
     for round in range(4):
         workers = [start(durable, f"{round}.{number}", 100_000, threads=2) for number in range(2)]

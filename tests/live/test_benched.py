@@ -247,7 +247,7 @@ def test_what_is_benched_wins_nothing_and_settles_nothing(address: str) -> None:
         assert (kind.winner, kind.settled) == ("pdf", False)
         assert kind.verdict == "html is benched after 3 failures in a row; pdf leads"
         assert [(option.option, option.winning) for option in kind.options] == [("html", False), ("pdf", True)]
-        assert found.comparisons[0].says == "always html, benched for x by now"
+        assert found.comparisons[0].says == "always html, benched for x by now; too few tries to tell of pdf"
         assert "pdf ★" in str(found)
         assert "35 tasks, 32 reported, 3 failed attempts, 0 running" in str(found)
         scheduler.retire("pdf")

@@ -293,17 +293,17 @@ def test_a_summary_tells_history_from_what_was_decided_here(tmp_path: Path) -> N
 
 
 def test_what_others_have_achieved_is_compared_with_nothing(tmp_path: Path) -> None:
-    rows = [{"kind": "x", "option": option, "reward": 1.0, "cost": 2.0, "failed": False} for option in "ab"]
-    rows += [rows[0] | {"failed": True, "cost": 8.0}] * 3
+    rows = [{"kind": "x", "option": option, "reward": 1.0, "cost": 2.0, "failed": False} for option in "ab" * 5]
+    rows += [rows[0] | {"failed": True, "cost": 8.0}] * 15
     with Scheduler(history=write(tmp_path / "old.csv", rows)) as scheduler:
         assert {rule.advantage for rule in scheduler.summary().comparisons} == {None}
         scheduler.decide("x", ["b"]).report(1.0, 2.0)
         scheduler.decide("x", ["b"]).fail(cost=1.0)
         found = scheduler.summary()
         single = found.comparisons[0]
-        assert (single.says, single.ratio) == ("always b", pytest.approx(1.0 / 2.5))
+        assert (single.says, single.ratio) == ("always b", pytest.approx(6.0 / 13.0))
         assert single.advantage == pytest.approx((1.0 / 3.0) / single.ratio - 1.0)
-        assert found.ratio == pytest.approx(3.0 / 31.0)
+        assert found.ratio == pytest.approx(11.0 / 143.0)
         assert found.own_ratio == pytest.approx(1.0 / 3.0)
 
 

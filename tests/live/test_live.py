@@ -447,7 +447,8 @@ def test_forked_processes_go_on_by_themselves(durable: str) -> None:
 
 PUBLIC = {
     "decide", "task", "report", "fail", "again", "observe", "cancel", "announce", "retire", "restore", "change",
-    "summary", "explain", "tasks", "latest", "rebuild", "export", "load", "close", "forget", "name", "lease",
+    "summary", "explain", "evaluate", "promote", "tasks", "latest", "rebuild", "export", "load", "close", "forget",
+    "name", "lease",
 }  # fmt: skip
 
 

@@ -330,7 +330,7 @@ def test_missing_rows_are_named_too(durable: str) -> None:
 def test_a_newer_schema_is_refused(durable: str) -> None:
     Scheduler(durable).close()
     execute(durable, "update worthwhile set version = 99")
-    with pytest.raises(StoreError, match=r"schema version 99, .* up to 5; .*pip install --upgrade worthwhile"):
+    with pytest.raises(StoreError, match=r"schema version 99, .* up to 6; .*pip install --upgrade worthwhile"):
         Scheduler(durable)
 
 

@@ -14,7 +14,7 @@ from worthwhile import Scheduler
 from worthwhile.errors import BrokenRule
 from worthwhile.live.requests import Deciding
 from worthwhile.live.stores import open_store
-from worthwhile.live.stores.base import LogRow, Snapshot, TaskRow, Transaction
+from worthwhile.live.stores.base import CHOSEN, HELD_OUT, LogRow, Snapshot, TaskRow, Transaction
 from worthwhile.live.stores.checksums import checksum, log_checksum, task_checksum
 from worthwhile.live.stores.memory import MemoryStore
 from worthwhile.live.stores.schema import MIGRATIONS, VERSION, prepare, statements
@@ -152,10 +152,12 @@ def test_migrated_tables_have_the_same_columns_as_new_ones(durable: str, version
 def test_checksums_are_the_same_in_every_python() -> None:
     row = TaskRow(1, 0, 2, "0,2", "0,1", 0.1, 1 / 3, None, 0, 1, "ü", 1.5, 2e9, 0.25)
     entry = row.log_row(2**40, -0.5, 1e300)[:-1]
-    assert checksum(1, entry[:-1]) == 138969447
-    assert log_checksum(1, entry) == checksum(1, *entry[:-1])  # as version 4, which knew no features
-    assert log_checksum(1, (*entry[:-1], '{"x": 1}')) == checksum(1, *entry[:-1], '{"x": 1}')
-    assert task_checksum(1, row) == 458087363
+    known_to_4, features = entry[:-2], '{"x": 1}'
+    assert checksum(1, known_to_4) == 138969447
+    assert log_checksum(1, entry) == checksum(1, *known_to_4)  # as version 4, which knew no features
+    assert log_checksum(1, (*known_to_4, features, CHOSEN)) == checksum(1, *known_to_4, features)  # as version 5
+    assert log_checksum(1, (*known_to_4, None, HELD_OUT)) == checksum(1, *known_to_4, None, HELD_OUT)
+    assert task_checksum(1, row) == 458087363  # as version 5, which knew no mode
     assert task_checksum(1, row._replace(price=-0.0)) == task_checksum(1, row._replace(price=0.0))
     changed = [
         row._replace(key=None),
@@ -163,8 +165,11 @@ def test_checksums_are_the_same_in_every_python() -> None:
         row._replace(outcome=1),
         row._replace(lease_end=7.0),
         row._replace(holder="me"),
+        row._replace(mode=HELD_OUT),
+        row._replace(own=0),
+        row._replace(in_flight="[]"),
     ]
-    assert len({task_checksum(1, other) for other in [row, *changed]} | {task_checksum(2, row)}) == 7
+    assert len({task_checksum(1, other) for other in [row, *changed]} | {task_checksum(2, row)}) == len(changed) + 2
 
 
 class Interrupted(dict[int, TaskRow]):

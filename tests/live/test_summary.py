@@ -37,6 +37,9 @@ def test_a_summary_says_who_wins_and_what_simpler_rules_would_have_earned() -> N
         run(scheduler, 60)
         once = scheduler.summary().kinds[1]
         scheduler.decide("y", ["long"]).report(3.0, 2.0)
+        few = scheduler.summary().comparisons
+        for _ in range(3):
+            scheduler.decide("y", ["long"]).report(3.0, 2.0)
         scheduler.decide("new", [None, "a"])
         summary = scheduler.summary()
     x, y, new = summary.kinds
@@ -46,17 +49,26 @@ def test_a_summary_says_who_wins_and_what_simpler_rules_would_have_earned() -> N
     assert not once.settled
     assert (new.winner, new.settled, new.verdict) == (None, False, "nothing reported yet")
     assert [(option.option, option.winning) for option in y.options] == [("short", True), ("long", False)]
+    assert [(rule.says, rule.ratio is None) for rule in few] == [
+        ("always short; too few tries to tell of long", False),
+        ("for each kind alone, its best reward per cost; too few tries to tell of long", False),
+        ("too few tries to tell of long", True),
+    ]
     assert [(rule.rule, rule.says) for rule in summary.comparisons] == [
         ("best single option", "always short"),
         ("per-kind greedy", "for each kind alone, its best reward per cost"),
         ("random", "any option that has succeeded, equally often"),
     ]
     single, greedy, random = (rule.ratio for rule in summary.comparisons)
-    assert single == pytest.approx((48 * 3 + 13 * 1) / (48 + 13), rel=0.01)
-    assert greedy == pytest.approx((48 * 3 + 13 * 3) / (48 + 13 * 2), rel=0.01)
-    assert random == pytest.approx((48 * 3 + 13 * 2) / (48 + 13 * 1.5), rel=0.01)
+    assert single == pytest.approx((48 * 3 + 16 * 1) / (48 + 16), rel=0.01)
+    assert greedy == pytest.approx((48 * 3 + 16 * 3) / (48 + 16 * 2), rel=0.01)
+    assert random == pytest.approx((48 * 3 + 16 * 2) / (48 + 16 * 1.5), rel=0.01)
+    for rule in summary.comparisons:
+        assert rule.low is not None
+        assert rule.high is not None
+        assert rule.low < (rule.ratio or 0.0) < rule.high
     text = str(summary)
-    assert "62 tasks, 61 reported, 1 running; 1 of 3 kinds settled" in text
+    assert "65 tasks, 64 reported, 1 running; 1 of 3 kinds settled" in text
     assert "short ★" in text
     assert "settled: short is clearly best" in text
     assert "best single option: always short" in text

@@ -1,8 +1,9 @@
 """What every policy decides in one short run, kept in tests/golden: whoever changes a policy's decisions is told.
 
-`default.json` holds the default policy. When that is changed on purpose and measured to be better, its numbers are made
-anew: `python tests/policies/golden.py --write`. `rivals.json` holds the paper's policies and all others. Their formulas
-are given, so their numbers stay; the command adds those of policies that are missing there, no more.
+`default.json` holds the default policy, `goals.json` the same with a floor or a budget to keep. When it is changed on
+purpose and measured to be better, these are made anew: `python tests/policies/golden.py --write`. `rivals.json` holds
+the paper's policies and all others. Their formulas are given, so their numbers stay; the command adds those of policies
+that are missing there, no more.
 
 Feedback is made of `random.Random.random()`, which Python promises to keep for a seed, with + − × alone. Choices are
 whole numbers, and the totals depend on nothing but them: both are the same on every machine. Prices and estimates may
@@ -19,10 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from worthwhile.goals.goal import goal_of
 from worthwhile.live.engines import Engine, engine_of, offer_of
 from worthwhile.live.totals import Folded, new_totals, no_features
-from worthwhile.policies.base import known
+from worthwhile.policies.base import Policy, Running, has_goal, known
 from worthwhile.policies.features import MISSING, feature_number, room_for
+from worthwhile.policies.goal_imed import towards
 from worthwhile.policies.registry import DEFAULT, LIST, make
 from worthwhile.problem import Problem
 from worthwhile.state import Floats, empty, price_in
@@ -64,19 +67,37 @@ VARIANTS = (
     "omega-star-ucb,rho=1",
     "b-greedy,exploration=9",
 )
+GOALS = {
+    "floor": goal_of(floor=0.6),
+    "floor that is slack": goal_of(floor=0.1),
+    "floors of kinds": goal_of(floor={"three options": 0.5, "all options": 0.6}),
+    "budget": goal_of(budget=0.5),
+    "ratio above a floor": goal_of("ratio", floor=0.6),
+    "ratio above floors of kinds, within a budget": goal_of("ratio", floor={"two options": 0.7}, budget=0.55),
+}
+GOAL_POLICY = "goal-imed"  # what the default is with any of these
 OF_DEFAULT = ("", ",half_life=1", ",half_life=60", ",caution=0.3")  # a half-life of 1 meets the largest weight
 
 
 def wanted() -> dict[str, dict[str, list[str]]]:
     """By file and world, the policies in it."""
     default = [DEFAULT + variant for variant in OF_DEFAULT]
-    rivals = [*(name for name in LIST if name != DEFAULT), *VARIANTS]
-    return {"default": dict.fromkeys(WORLDS, default), "rivals": {"positive costs": rivals}}
+    rivals = [*(name for name in LIST if name not in (DEFAULT, GOAL_POLICY)), *VARIANTS]
+    every = [GOAL_POLICY, *GOALS]
+    goals = {"positive costs": every, "some negative costs": every, "features": ["floor", "budget"]}
+    return {"default": dict.fromkeys(WORLDS, default), "goals": goals, "rivals": {"positive costs": rivals}}
+
+
+def policy_of(text: str) -> Policy:
+    """The policy of a name, or the default with the goal of that name."""
+    if text in GOALS:
+        return towards(make(DEFAULT), GOALS[text], {kind: number for number, kind in enumerate(PROBLEM.kinds)})
+    return make(text, known(PROBLEM, TASKS))
 
 
 def run(text: str, world: World, engine: str = "python") -> dict[str, Any]:
     """One policy's choices, totals, price and estimates."""
-    policy = make(text, known(PROBLEM, TASKS))
+    policy = policy_of(text)
     shape = PROBLEM.reward.shape
     state = Folded(new_totals(*shape), empty(policy, *shape, room_for(world.features)), no_features(*shape))
     methods = engine_of(engine, policy, SEED_KEY)
@@ -94,11 +115,14 @@ def run(text: str, world: World, engine: str = "python") -> dict[str, Any]:
 def play(methods: Engine, world: World) -> dict[str, Any]:
     """arrive → choose → feedback → learn, with reports that come late and side observations."""
     luck, running, under_way = random.Random(SEED), [dict[int, int]() for _ in PROBLEM.kinds], list[Any]()
+    aims, expected = has_goal(methods.seldom.policy), np.zeros((len(PROBLEM.kinds) + 1, 3))  # the last: of all kinds
     choices, totals = "", [0.0, 0.0, 0.0, 0.0]
     for task in range(1, TASKS + 1):
         kind, options = arrival(ALONE if world.alone else luck.random())
         features = draw_features(luck) if world.features else None
-        option, *estimates = methods.choose(offer_of(kind, options), running[kind], task, features)
+        price = methods.seldom.aim(kind, *(Running(*row.tolist()) for row in expected[[-1, kind]])) if aims else None
+        option, *estimates = methods.choose(offer_of(kind, options), running[kind], task, features, price)
+        expected[[kind, -1]] += 1.0, *estimates
         feedback = draw(world, kind, int(option), luck, features)
         totals = [total + float(value) for total, value in zip(totals, (*feedback, *estimates), strict=True)]
         choices += str(int(option))
@@ -108,7 +132,10 @@ def play(methods: Engine, world: World) -> dict[str, Any]:
         )
         for due in [entry for entry in under_way if entry[0] <= task]:
             under_way.remove(due)
+            expected[[due[2], -1]] -= 1.0, *due[4]
             land(methods, running, *due[1:])
+            if aims:
+                methods.seldom.book(due[2], Running(1.0, *due[5]), Running(1.0, *due[4]))
         if task % OBSERVED_EVERY == 0:
             side = options[int(luck.random() * len(options))]
             observed = draw(world, kind, side, luck, features)
@@ -163,10 +190,10 @@ def read(file: str) -> dict[str, dict[str, Any]]:
 
 
 def write() -> None:
-    """The default anew; of the rivals only those that are missing."""
+    """The default anew, with goals and without; of the rivals only those that are missing."""
     FOLDER.mkdir(exist_ok=True)
     for file, worlds in wanted().items():
-        kept = {} if file == "default" else read(file)
+        kept = read(file) if file == "rivals" else {}
         made = {
             world: {text: kept.get(world, {}).get(text) or run(text, WORLDS[world]) for text in policies}
             for world, policies in worlds.items()

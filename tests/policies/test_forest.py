@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from worthwhile.policies.forest import (
     take_in_report,
 )
 from worthwhile.policies.growing import DEEPEST, SMALLEST_LEAF, feature_with_value, gain_of_split, grow_trees
+from worthwhile.rng import Rng
 
 RED, BLUE = feature_number("red"), feature_number("blue")
 KAPPA = 3.0  # κ, how many reports a node is worth less than it has
@@ -317,17 +320,69 @@ def rows_with(*reports: Any) -> Any:
     return rows
 
 
-def test_the_feature_of_a_split_is_the_next_that_a_report_has() -> None:
+def test_the_feature_of_a_split_is_the_one_drawn_or_another_that_a_report_has() -> None:
     rows = rows_with([MISSING, 2.0, MISSING], [MISSING, MISSING, RED])
-    assert [feature_with_value(rows, 0, start) for start in range(4)] == [1, 1, KIND, KIND]
-    assert [feature_with_value(rows, 1, start) for start in range(4)] == [2, 2, 2, KIND]
+    assert [feature_with_value(rows, 0, start, 0) for start in range(4)] == [1, 1, KIND, KIND]
+    assert [feature_with_value(rows, 1, start, 1) for start in range(4)] == [2, 2, 2, KIND]
+    assert [feature_with_value(rows, 0, start, 2) for start in range(4)] == [KIND, 1, 1, KIND]  # in steps of 3, of 4
+    assert [feature_with_value(rows_with([1.0] * 20), 0, start, 7) for start in (0, 7, 19, 20)] == [0, 7, 19, KIND]
 
 
-def test_a_report_without_any_later_feature_is_split_by_its_kind() -> None:
+def test_a_report_without_features_is_split_by_its_kind() -> None:
     rows = rows_with([MISSING] * 20, [1.0] * 20)
-    assert [feature_with_value(rows, 0, start) for start in (0, 7, 20)] == [KIND] * 3
-    assert [feature_with_value(rows, 1, start) for start in (0, 7, 19, 20)] == [0, 7, 19, KIND]
-    assert feature_with_value(rows_with([]), 0, 0) == KIND  # nobody has features: kinds alone are left
+    assert [feature_with_value(rows, 0, start, draw) for start in (0, 7, 20) for draw in (0, 5, 99)] == [KIND] * 9
+    assert feature_with_value(rows_with([]), 0, 0, 3) == KIND  # nobody has features: kinds alone are left
+
+
+def test_every_feature_that_a_report_has_is_about_as_likely_wherever_those_are_that_it_lacks() -> None:
+    rows, count = rows_with([MISSING] * 11 + [1.0] * 5 + [MISSING] * 14), Counter[int]()
+    for start in range(30 + 1):
+        count.update(feature_with_value(rows, 0, start, draw) for draw in range(0, 128, 2))
+    assert set(count) == {11, 12, 13, 14, 15, KIND}
+    assert max(count.values()) < 1.5 * min(count.values())
+
+
+def forest_of_kinds(sizes: Sequence[int], options: Sequence[Sequence[int]]) -> Forest:
+    """A tree about to grow, from so many reports of every kind, each with one of the kind's options in turn."""
+    forest = new_forest(len(sizes), 6, 8)
+    for kind, size in enumerate(sizes):
+        for number in range(size):
+            option = options[kind][number % len(options[kind])]
+            keep(forest.rows, kind, task(float(number % 7)), option, float(number % 3), 1.0, 0.0, 1.0)
+    growing.start_tree(forest, 0.5)
+    growing.count_node(forest, 0)
+    return forest
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "parted"),
+    [
+        ([20, 20], [[0, 1], [2, 3]], True),
+        ([20, 20], [[0, 1], [1, 2]], False),  # what one kind tells of option 1 may be true in the other
+        ([40], [[0, 1]], False),
+        ([16, 4], [[0, 1], [2, 3]], False),  # too few for a leaf
+        ([300, 25], [[0, 1], [2, 3]], None),  # only the larger one, with the rest on the other side
+    ],
+)
+def test_kinds_without_a_common_option_are_parted(
+    sizes: list[int], options: list[list[int]], parted: bool | None
+) -> None:
+    forest = forest_of_kinds(sizes, options)
+    found = {growing.parts_kinds(forest, 0, Rng(7, tree)) for tree in range(40)}
+    assert found == ({True, False} if parted is None else {parted})
+    if parted:
+        assert forest.making.best_feature[0] == KIND
+        assert forest.making.best_value[0] in {kind_number(0), kind_number(1)}
+
+
+def test_parting_kinds_takes_none_of_the_levels_of_a_tree() -> None:
+    forest = forest_of_kinds([20, 20, 20], [[0, 1], [2, 3], [4, 5]])
+    while forest.making.phase[0] == forests.SPLITTING:
+        growing.look_for_split(forest, Rng(7, 1))
+    by_kind = [node for node in nodes_of(forest, 0) if forest.trees.feature[node] == KIND]
+    assert by_kind == [0, int(forest.trees.child[0]) + 1]  # one kind, then another of the two that are left
+    assert [int(forest.making.depth[node]) for node in range(3)] == [0, 0, 0]
+    assert max(forest.making.depth[: forest.making.nodes[0]]) > 0
 
 
 def test_the_gain_of_a_split_is_how_far_apart_its_sides_are() -> None:

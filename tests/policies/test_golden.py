@@ -18,6 +18,7 @@ CASES = [(file, world, text) for file, worlds in wanted().items() for world in w
 COMPILED = [
     ("default", "positive costs", "ratio-imed"),
     pytest.param("default", "features", "ratio-imed", marks=pytest.mark.slow),
+    pytest.param("goals", "positive costs", "floors of kinds", marks=pytest.mark.slow),
     ("rivals", "positive costs", "dol-rm"),
 ]
 

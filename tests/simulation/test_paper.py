@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import Tasks, algorithm_1
-from worthwhile.optimum import gap, ratio_of, regret, solve, theorem_bound
+from worthwhile.optimum import gap, ratio_of, regret, solve
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.problem import Noise, Problem, seven_kinds, two_kinds
 from worthwhile.rng import Rng
 from worthwhile.simulation.environments import synthetic
 from worthwhile.simulation.simulator import simulate
+from worthwhile.theory import theorem_bound
 
 TOY = {"S1": (0.8, {"a1": (3.0, 1.0)}), "S2": (0.2, {"a2": (1.0, 1.0), "a3": (3.0, 2.0)})}
 

@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 from worthwhile.cli.output import say
 from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.formatting import printable, shown
+from worthwhile.goals.goal import AIMS, Goal, goal_of
 from worthwhile.live.recorded import as_option
+from worthwhile.live.validation import NONE
 from worthwhile.problem import Problem
 from worthwhile.problem_files import read_problem
 from worthwhile.random_problems import random_problem
@@ -132,6 +134,55 @@ def features_from(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
             raise BadParameter(f"--feature {printable(name)} is there twice, as {both}; name it once")
         features[name] = value
     return features or None
+
+
+def add_goal(command: argparse.ArgumentParser) -> None:
+    """What to aim at, and what to keep."""
+    aim = "what to aim at; a floor alone implies cost, a budget alone reward (ratio)"
+    command.add_argument("--goal", choices=tuple(AIMS), help=aim)
+    floor = "the mean reward per task not to fall below, of all tasks or of one kind; repeat it for several kinds"
+    command.add_argument("--floor", type=floor_of, action="append", default=[], metavar="[KIND=]Q", help=floor)
+    command.add_argument("--budget", type=float, metavar="B", help="the mean cost per task not to exceed")
+
+
+def floor_of(text: str) -> tuple[str | None, float]:
+    """Q, or KIND=Q."""
+    kind, equals, number = text.rpartition("=")
+    try:
+        return kind if equals else None, float(number)
+    except ValueError:
+        example = 'for instance 0.8 or "legal review=0.9"'
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number, or KIND=number, {example}") from None
+
+
+def goal_from(arguments: argparse.Namespace) -> Goal | None:
+    """The goal that was asked for; None if nothing was said of it."""
+    if arguments.goal is None and not arguments.floor and arguments.budget is None:
+        return None
+    return goal_of(arguments.goal, floor_from(arguments.floor), arguments.budget)
+
+
+def floor_from(pairs: Sequence[tuple[str | None, float]]) -> float | dict[str, float] | None:
+    """One floor for all tasks, or one for each kind that was named, each once."""
+    floors: dict[str | None, float] = {}
+    for kind, number in pairs:
+        if kind in floors:
+            of_kind = "" if kind is None else f" of {printable(kind)}"
+            raise BadParameter(f"--floor{of_kind} is there twice, as {floors[kind]:g} and {number:g}; say it once")
+        floors[kind] = number
+    if None not in floors:
+        return {str(kind): number for kind, number in floors.items()} or None
+    if len(floors) > 1:
+        raise BadParameter(f"--floor {floors[None]:g} is for all tasks; leave it out, or the floors of single kinds")
+    return floors[None]
+
+
+def number_or_none(text: str) -> float | str:
+    """A number, or the word none."""
+    try:
+        return text if text == NONE else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor the word {NONE}") from None
 
 
 def table_from(path: str, names: Mapping[str, str] | None = None) -> Table:

@@ -8,20 +8,28 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from worthwhile.cli.arguments import add_map, check_target, feature, features_from, import_from_here, positive
+from worthwhile.cli.arguments import (
+    add_goal,
+    add_map,
+    check_target,
+    feature,
+    features_from,
+    goal_from,
+    import_from_here,
+    number_or_none,
+    positive,
+)
+from worthwhile.cli.opening import opened
 from worthwhile.cli.output import show
+from worthwhile.cli.proof import add_proof_commands, add_trial
 from worthwhile.cli.text import explain_text, tasks_text
 from worthwhile.errors import BadParameter
 from worthwhile.formatting import shown
 from worthwhile.live.checking import find_damage
 from worthwhile.live.history import FORMATS
 from worthwhile.live.recorded import as_option
-from worthwhile.live.scheduler import Scheduler
-from worthwhile.live.stores import open_store
 from worthwhile.live.summary import counted
-from worthwhile.live.validation import NONE
 
-DEFAULT_NAME, MOST_NAMES = "default", 10  # of a scheduler that nobody named; names in a message
 STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
 DECIDE = """\
 Prints the task's id and the option, with a tab in between. An option that reads as JSON (5, true, null) is a number or
@@ -58,6 +66,11 @@ examples:
   worthwhile change tasks.db --no-store-reasons                 keep no reasons of failures from now on
   worthwhile change tasks.db --policy ratio-imed,half_life=5000
   worthwhile change tasks.db --overhead 0.5 --failed-reward 0
+  worthwhile change tasks.db --floor 0.8                        as cheaply as possible, mean reward at least 0.8
+  worthwhile change tasks.db --floor "legal review=0.9"         the same for one kind
+  worthwhile change tasks.db --budget 0.05                      the most reward, mean cost per task at most 0.05
+  worthwhile change tasks.db --goal ratio                       neither: the best reward per cost again
+  worthwhile change tasks.db --baseline 5 --holdout 0.05        one task in twenty takes 5: is the scheduler better?
 """
 RETIRE = """\
 Tasks that have the option already go on. `worthwhile restore` undoes it.
@@ -138,6 +151,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("options", nargs="+", metavar="OPTION")
     parser.add_argument("--key", help="the same key gives the same task: safe to repeat")
     parser.add_argument("--lease", type=float, metavar="SECONDS", help="counts as running for so long (3600)")
+    parser.add_argument("--usual", metavar="OPTION", help="what it would take without a scheduler")
     meant = "something known of the task; repeatable"
     parser.add_argument("--feature", type=feature, action="append", default=[], metavar="NAME=VALUE", help=meant)
     parser = add("report", "what came of a task", REPORT, run_report)
@@ -158,6 +172,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("ids", nargs="+", metavar="ID")
     add_change(add("change", "change settings of a live scheduler", CHANGE, run_change))
     add("status", "how a live scheduler stands", STATUS, run_status)
+    add_proof_commands(add)
     parser = add("tasks", "the latest tasks of a live scheduler", TASKS, run_tasks)
     parser.add_argument("--count", type=positive, default=20, metavar="N", help="how many (20)")
     parser = add("explain", "why a task got its option", EXPLAIN, run_explain)
@@ -182,41 +197,18 @@ def add_change(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--failed-reward", type=number_or_none, metavar="R", help=worth)
     keep = "keep why tasks failed, which may be personal; without it, only that they did"
     parser.add_argument("--store-reasons", action=argparse.BooleanOptionalAction, help=keep)
-
-
-def number_or_none(text: str) -> float | str:
-    """A number, or the word none."""
-    try:
-        return text if text == NONE else float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor the word {NONE}") from None
-
-
-def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
-    return Scheduler(arguments.store, arguments.name or usual_name(arguments.store, create), create=create)
-
-
-def usual_name(address: str, create: bool) -> str:
-    """The scheduler that is meant if none is named: the default one, or the only one there is."""
-    store = open_store(address, create)
-    try:
-        names = store.transact(lambda tx: tx.schedulers())
-    finally:
-        store.close()
-    if DEFAULT_NAME in names or not names:
-        return DEFAULT_NAME
-    if len(names) > 1:
-        more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
-        known = ", ".join(map(shown, names[:MOST_NAMES])) + more
-        raise BadParameter(f"there are several schedulers, and none is called {DEFAULT_NAME}; give --name: {known}")
-    return names[0]
+    add_goal(parser)
+    add_trial(parser)
 
 
 def run_decide(arguments: argparse.Namespace) -> int:
     """worthwhile decide"""
     options, features = [as_option(text) for text in arguments.options], features_from(arguments.feature)
     with opened(arguments, create=True) as scheduler:
-        task = scheduler.decide(arguments.kind, options, features=features, key=arguments.key, lease=arguments.lease)
+        usual = None if arguments.usual is None else as_option(arguments.usual)
+        task = scheduler.decide(
+            arguments.kind, options, features=features, key=arguments.key, lease=arguments.lease, usual=usual
+        )
     text = f"{task.id}\t{shown(task.option)}"
     show({"task": task.id, "kind": task.kind, "option": task.option}, text, arguments.json)
     return 0
@@ -258,17 +250,24 @@ def run_forget(arguments: argparse.Namespace) -> int:
 
 def run_change(arguments: argparse.Namespace) -> int:
     """worthwhile change"""
-    settings = ("policy", "overhead", "failed_reward", "store_reasons")
+    settings: tuple[str, ...] = ("policy", "overhead", "failed_reward", "store_reasons")
+    settings += ("baseline", "holdout", "explore", "guard", "guard_error")
+    if arguments.baseline_of:
+        if arguments.baseline is not None:
+            raise BadParameter("--baseline is for all kinds, --baseline-of for some; give one of them")
+        arguments.baseline = dict(arguments.baseline_of)
+    goal = goal_from(arguments)
     new = {name: value for name in settings if (value := getattr(arguments, name)) is not None}
-    if not new:
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
+    if not new and goal is None:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in (*settings, "goal", "floor", "budget"))
         raise BadParameter(f"nothing to change; give at least one of {named}")
     import_from_here()  # a policy of the user's own
     with opened(arguments) as scheduler:
-        scheduler.change(**new)
+        scheduler.change(**new, goal=goal)
         name = scheduler.name
-    text = ", ".join(f"{name} = {shown(value)}" for name, value in new.items())
-    show(new, f"{name}: {text} from now on", arguments.json)
+    said = [f"{name} = {shown(value)}" for name, value in new.items()]
+    text = ", ".join(said if goal is None else [*said, f"goal = {goal.words()}"])
+    show(new if goal is None else new | goal.to_json(), f"{name}: {text} from now on", arguments.json)
     return 0
 
 

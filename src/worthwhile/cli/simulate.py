@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from worthwhile import plots
-from worthwhile.cli import text, work
+from worthwhile.cli import goal_text, text, work
 from worthwhile.cli.arguments import (
     INTERRUPTED,
     TABLE_FORMATS,
+    add_goal,
     add_map,
     change,
     check_target,
     delay,
+    goal_from,
     import_from_here,
     problem_from,
     table_from,
@@ -28,6 +30,8 @@ from worthwhile.cli.output import say, show
 from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter, MissingExtra
 from worthwhile.execution.clusters import executor_on
+from worthwhile.optimum import solve
+from worthwhile.plots.frontier import plot_frontier
 from worthwhile.policies.registry import DEFAULT, LIST
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments import Drift, Environment, replay, synthetic
@@ -39,8 +43,20 @@ TASKS = 10_000
 BAR = "show a progress bar (yes, in a terminal)"
 SEED = "same seed, same numbers (0)"
 SOLVE = """\
+Best is the largest ratio of total reward to total cost, unless you say otherwise:
+
+  --floor Q                the least cost at which the mean reward per task is at least Q
+  --floor "KIND=Q"         the same for one kind; repeat it for others, kinds without a floor take what is cheapest
+  --budget B               the most reward at a mean cost per task of at most B, --added-cost included
+  --goal ratio --floor Q   the best ratio of those that keep the floor; --budget and KIND=Q work alike
+  --goal cost|reward       which of the two, where there is a floor and a budget
+
+Where a limit lies between two options, the answer is a mix: so many per cent of the tasks take the one, the others the
+other. A limit that cannot be kept is said under Advice, with the best that can be reached; the exit code is still 0.
+
 PROBLEM is a TOML file, a recorded table (.csv, .parquet), or a name: seven-kinds, two-kinds-P (P: share of the first
-kind), random:FAMILY:SEED (families: unit, train, big, dollars). A TOML file looks like this:
+kind), random:FAMILY:SEED (families: unit, train, big, dollars). A TOML file looks like this; it may also have a goal,
+above its first kind, as in floor = 0.75, which holds unless the command line names another:
 
   units = { reward = "AUC", cost = "s" }
   noise = { reward = { sd = 0.1 }, cost = { family = "lognormal", cv = 0.2 } }
@@ -57,6 +73,9 @@ examples:
   worthwhile solve two-kinds-0.8
   worthwhile solve problem.toml --tasks 1e6 --json
   worthwhile solve problem.toml --added-cost 2     what if every task cost 2 more, whatever its option?
+  worthwhile solve problem.toml --floor 0.75       as good as that, as cheaply as possible
+  worthwhile solve problem.toml --floor photos=0.85 --floor texts=0.6
+  worthwhile solve problem.toml --budget 20        as good as possible, for that on average
 """
 SIMULATE = """\
 examples:
@@ -94,10 +113,13 @@ After Ctrl-C the finished experiments are kept; the exit code is 130.
 
 def add_commands(commands: Any) -> None:
     """The commands on a problem, a recorded table or the paper's experiments."""
-    command = commands.add_parser("solve", help="the best possible ratio, when everything is known", epilog=SOLVE)
+    command = commands.add_parser("solve", help="the best there is, when everything is known", epilog=SOLVE)
     command.add_argument("problem", metavar="PROBLEM")
     command.add_argument("--tasks", type=whole, default=100_000, metavar="T", help="for the theorem's bound (100000)")
     add_cost(command)
+    add_goal(command)
+    figure = "save a figure of what the goal means, reward against cost: .png, .svg"
+    command.add_argument("--plot", type=Path, metavar="FILE", help=figure)
     command.set_defaults(run=run_solve)
 
     command = commands.add_parser("simulate", help="try policies on a problem", epilog=SIMULATE)
@@ -159,13 +181,21 @@ def add_simulation_options(command: argparse.ArgumentParser) -> None:
     add("--measure", choices=tuple(plots.MEASURES), default="loss", help="what the figure shows (loss)")
     add("--progress", action=argparse.BooleanOptionalAction, help=BAR)
     work.add_executor(command, None)
+    add_goal(command)
 
 
 def run_solve(arguments: argparse.Namespace) -> int:
     """worthwhile solve"""
+    check_target(arguments.plot, plots.FORMATS, "matplotlib", "plot")
     problem = problem_from(arguments.problem).with_added_cost(arguments.added_cost)
-    facts = text.problem_facts(problem, arguments.tasks)
-    show(facts, text.problem_text(facts), arguments.json)
+    best = solve(problem, goal_from(arguments))
+    facts = text.problem_facts(problem, best, arguments.tasks)
+    if best.goal.constrained:
+        facts = goal_text.goal_facts(facts, best)
+    saved = plot_frontier(problem, best, arguments.plot) if arguments.plot else None
+    show(facts, (goal_text.goal_text if best.goal.constrained else text.problem_text)(facts), arguments.json)
+    if saved:
+        say(f"saved {saved}")
     return 0
 
 
@@ -244,6 +274,7 @@ def try_policies(environment: Environment | Drift, problem: Problem, arguments: 
             engine=arguments.engine,
             progress=arguments.progress,
             executor=executor,
+            goal=goal_from(arguments),
         )
     if len(results.runs):
         report(replace(results, problem=problem), arguments)
@@ -262,6 +293,8 @@ def report(results: Results, arguments: argparse.Namespace) -> None:
     saved = [*(results.save(arguments.out) if arguments.out else ())]
     saved += [plots.plot(results, arguments.plot, arguments.measure)] if arguments.plot else []
     facts = text.results_facts(results)
-    show(facts, text.results_text(facts), arguments.json)
+    if results.goal is not None:
+        facts = goal_text.results_facts(facts, results, results.goal)
+    show(facts, (text.results_text if results.goal is None else goal_text.results_text)(facts), arguments.json)
     if saved:
         say(f"saved {', '.join(map(str, saved))}")

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from worthwhile.errors import BadParameter
 from worthwhile.formatting import amount, digits, number, percent, printable, rounded, shown, table, titled
 from worthwhile.live.by_features import ByFeatures
 from worthwhile.live.explain import Explanation, Judgement, TaskLine
-from worthwhile.optimum import Optimum, bounds_of, gap, loss, solve, theorem_bound
+from worthwhile.live.settings import plain
+from worthwhile.optimum import Optimum, bounds_of, gap, loss
 from worthwhile.policies.base import Known
 from worthwhile.policies.features import NOTHING
 from worthwhile.policies.registry import DEFAULT, LIST, Listed
 from worthwhile.problem import Problem
 from worthwhile.simulation.results import Results
 from worthwhile.tables import provenance
+from worthwhile.theory import sub_gaussian, theorem_bound
 
 Facts = dict[str, Any]
 MOST_KINDS = 40  # more rows than this are for --json
@@ -32,23 +35,38 @@ lost %: the share of θ* that is missing, with the luck of arrivals taken out
 ±: standard error of the column before it"""
 
 
-def problem_facts(problem: Problem, tasks: int) -> Facts:
+def problem_facts(problem: Problem, best: Optimum, tasks: int) -> Facts:
     """θ*, the best option of every kind, what the obvious rules lose, and what the theorem promises."""
-    best = solve(problem)
-    bound = theorem_bound(problem, tasks) if bounds_of(problem).reward_min >= 0.0 else None
     return {
         "problem": problem.name,
         "units": units(problem),
-        "best_ratio": best.ratio,
+        "goal": best.goal.to_json(),
+        "goal_in_words": best.goal.words(problem.reward_unit, problem.cost_unit),
+        "best_ratio": best.best_ratio,
+        "ratio": best.ratio,
         "reward_per_task": best.reward,
         "cost_per_task": best.cost,
         "kinds": [kind_facts(problem, best, row) for row in range(len(problem.kinds))],
         "rules": rules(problem, best),
         "degenerate": best.degenerate,
+        "suggestions": [suggestion._asdict() for suggestion in best.suggestions],
+        "infeasible": list(best.infeasible),
         "advice": best.advice,
-        "bound": bound and {"tasks": tasks, "gap": bound.gap, "regret": bound.regret},
+        "bound": bound_facts(problem, tasks),
         "provenance": provenance({}),
     }
+
+
+def bound_facts(problem: Problem, tasks: int) -> Facts | None:
+    """What the theorem promises DOL-RM with widths that fit the noise; None where its proof does not hold."""
+    try:
+        noise = max(1.0, 2.0 * sub_gaussian(problem))
+    except BadParameter:
+        return None
+    if bounds_of(problem).reward_min < 0.0:
+        return None
+    bound = theorem_bound(problem, tasks, noise)
+    return {"tasks": tasks, "noise": noise, "gap": bound.gap, "regret": bound.regret}
 
 
 def units(problem: Problem) -> Facts:
@@ -58,11 +76,13 @@ def units(problem: Problem) -> Facts:
 
 def kind_facts(problem: Problem, best: Optimum, row: int) -> Facts:
     """One kind: how often it arrives, what to take, and what every option of it brings, costs and loses."""
-    offered = np.flatnonzero(problem.offered[row]).tolist()
+    offered, taken = (np.flatnonzero(marked[row]).tolist() for marked in (problem.offered, best.shares))
     return {
         "kind": problem.kinds[row],
         "arrival": float(problem.arrival[row]),
         "best_option": problem.options[best.best[row]],
+        "shares": {problem.options[column]: float(best.shares[row, column]) for column in taken},
+        "price": float(best.prices[row]),
         "greedy_option": problem.options[best.greedy[row]],
         "options": {
             problem.options[column]: {
@@ -105,27 +125,37 @@ def rules(problem: Problem, best: Optimum) -> dict[str, Facts]:
 def bound_text(bound: Facts | None) -> str:
     """What the paper's theorem says of DOL-RM here."""
     if bound is None:
-        return "The theorem's proof needs rewards of 0 or more; it says nothing here."
+        return "The theorem's proof needs rewards of 0 or more and sub-Gaussian noise; it says nothing here."
     return (
-        f"After {bound['tasks']:,} tasks the theorem promises DOL-RM a ratio at most {bound['gap']:.4g} below θ*\n"
-        f"(regret R(T) at most {bound['regret']:,.0f}), for noise with σ ≤ ½."
+        f"After {bound['tasks']:,} tasks the theorem promises DOL-RM with noise={bound['noise']:g} a ratio at most "
+        f"{bound['gap']:.4g} below θ*\n(regret R(T) at most {bound['regret']:,.0f})."
     )
 
 
 def problem_text(facts: Facts) -> str:
     """The answer to `worthwhile solve`."""
-    unit, kinds, bound = facts["units"], facts["kinds"], facts["bound"]
-    reward = amount(facts["reward_per_task"], unit["reward"] or "reward")
-    cost = amount(facts["cost_per_task"], unit["cost"] or "cost")
-    more = [f"… and {len(kinds) - MOST_KINDS} more kinds; --json lists them all"] if len(kinds) > MOST_KINDS else []
+    unit = facts["units"]
     parts = [
-        f"{facts['problem']}: at best θ* = {amount(facts['best_ratio'], unit['ratio'])} ({reward} for {cost} a task)",
-        "\n".join([kinds_table(kinds[:MOST_KINDS], unit), *more]),
+        f"{facts['problem']}: at best θ* = {amount(facts['best_ratio'], unit['ratio'])} ({earned_text(facts)})",
+        first_kinds(kinds_table, facts["kinds"], unit),
         rules_table(facts),
-        bound_text(bound),
+        bound_text(facts["bound"]),
         *(f"Advice: {words}" for words in facts["advice"]),
     ]
     return "\n\n".join(parts)
+
+
+def earned_text(facts: Facts) -> str:
+    """Reward and cost per task."""
+    unit = facts["units"]
+    reward = amount(facts["reward_per_task"], unit["reward"] or "reward")
+    return f"{reward} for {amount(facts['cost_per_task'], unit['cost'] or 'cost')} a task"
+
+
+def first_kinds(tabled: Callable[[Sequence[Facts], Facts], str], kinds: Sequence[Facts], unit: Facts) -> str:
+    """A table of as many kinds as people read."""
+    more = f"\n… and {len(kinds) - MOST_KINDS} more kinds; --json lists them all" if len(kinds) > MOST_KINDS else ""
+    return tabled(kinds[:MOST_KINDS], unit) + more
 
 
 def kinds_table(kinds: Sequence[Facts], unit: Facts) -> str:
@@ -218,7 +248,8 @@ def told(listed: Listed) -> list[str]:
 
 def knobs(listed: Listed) -> Facts:
     """The parameters that have a default, with it."""
-    return {**listed.type._field_defaults, **listed.preset}
+    given = {name: plain(value) for name, value in listed.type._field_defaults.items()}
+    return given | dict(listed.preset)
 
 
 def policies_text(facts: Facts) -> str:

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from worthwhile.cli.arguments import INTERRUPTED, count, import_from_here, whole
+from worthwhile.cli.arguments import INTERRUPTED, add_goal, count, goal_from, import_from_here, whole
 from worthwhile.cli.live import STORE
 from worthwhile.cli.output import show
 from worthwhile.errors import BadParameter, BadTask, did_you_mean
@@ -80,6 +80,7 @@ def add_commands(commands: Any) -> None:
     add("--lease", type=float, default=LEASE, metavar="SECONDS", help=lease)
     warm_up = "called without arguments, once in every process before its first task; not measured"
     add("--warm-up", metavar="MODULE:FUNCTION", help=warm_up)
+    add_goal(command)
     add_executor(command)
     command.set_defaults(run=run_work)
 
@@ -123,7 +124,7 @@ def run_work(arguments: argparse.Namespace) -> int:
     import_from_here()
     run, meter = imported(arguments.function), METERS.get(arguments.meter) or imported(arguments.meter)
     with (
-        Scheduler(arguments.store, arguments.name) as scheduler,
+        Scheduler(arguments.store, arguments.name, goal=goal_from(arguments)) as scheduler,
         executor_on(arguments.on, arguments.address, arguments.slots) as executor,
     ):
         done = work(

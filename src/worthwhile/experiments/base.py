@@ -22,6 +22,7 @@ REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
 DEPENDS = "depends on what the paper leaves open"
 OURS = "beyond the paper"
+AHEAD = {REPRODUCED: "ahead of all", DEPENDS: "ahead of some", NOT_REPRODUCED: "ahead of none"}  # of several rivals
 CLEAR = 2.0  # standard errors of a difference that make it one
 
 
@@ -117,9 +118,18 @@ def plus_minus(mean: float, error: float, digits: int = 3) -> str:
     return f"{float(f'{mean:.{digits}g}'):,g} ± {float(f'{error:.2g}'):,g}"
 
 
-def outperforms(losses: Floats, policies: Sequence[str], policy: str, rivals: Sequence[str]) -> str:
-    """The verdict on "it outperforms its rivals": (runs, policies) of losses, compared run by run; a tie is no win."""
-    by_policy = dict(zip(policies, losses.T, strict=True))
-    ahead = [by_policy[rival] - by_policy[policy] for rival in rivals]
+def outperforms(values: Floats, policies: Sequence[str], policy: str, rivals: Sequence[str]) -> str:
+    """The verdict on "it outperforms its rivals": (runs, policies), more is better, compared run by run.
+
+    A tie is no win; a win over some rivals only depends on which of them the paper means.
+    """
+    by_policy = dict(zip(policies, values.T, strict=True))
+    ahead = [by_policy[policy] - by_policy[rival] for rival in rivals]
     wins = [float(gap.mean()) > CLEAR * float(gap.std(ddof=1)) / np.sqrt(len(gap)) for gap in ahead]
     return REPRODUCED if all(wins) else DEPENDS if any(wins) else NOT_REPRODUCED
+
+
+def together(verdicts: Iterable[str]) -> str:
+    """One verdict on a claim that was judged in several readings of it: theirs if they agree."""
+    different = set(verdicts)
+    return different.pop() if len(different) == 1 else DEPENDS

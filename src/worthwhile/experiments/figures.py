@@ -11,6 +11,7 @@ import numpy as np
 from worthwhile.errors import MissingExtra
 from worthwhile.plots import FAINT, GRID, INK, REFERENCE, THICK, THIN, look_of
 from worthwhile.simulation.results import Results
+from worthwhile.state import Floats
 
 PANEL, LEGEND = (4.6, 3.0), 0.6  # inches: width and height of a panel, height of the legend
 NAMES_PER_PANEL, MOST_NAMES = 3, 6  # in a row of the legend
@@ -53,11 +54,38 @@ def reference(axes: Any, x: Any, y: Any, label: str) -> None:
     axes.plot(x, y, color=FAINT, linestyle=REFERENCE.dashes, linewidth=THIN, label=label)
 
 
-def ratio_curves(panel: Any, results: Results, measure: str, first: int, banded: Sequence[str] = ()) -> None:
-    """Mean ratios over tasks from the first one on, bands of a standard deviation over runs, and the optimum."""
+def ratio_curves(
+    panel: Any, results: Results, first: int, banded: Sequence[str] = (), hidden: Sequence[str] = ()
+) -> None:
+    """Mean realised ratios over tasks from the first one on, bands of a standard deviation over runs, the optimum."""
+    draw_ratios(panel, results, results.measure("ratio"), first, banded, hidden)
+
+
+def chanceless_curves(panel: Any, results: Results, first: int) -> None:
+    """The same as θ* − pseudo-regret/cost: without the chance in outcomes and arrivals, so that none exceeds θ*."""
+    draw_ratios(panel, results, without_chance(results), first)
+
+
+def without_chance(results: Results) -> Floats:
+    """(runs, policies, marks): θ* − pseudo-regret/cost."""
+    ratio: Floats = results.best.ratio - results.measure("regret") / results.measure("expected_cost")
+    return ratio
+
+
+def draw_ratios(
+    panel: Any,
+    results: Results,
+    ratios: Floats,
+    first: int,
+    banded: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+) -> None:
+    """Mean ratios of all policies but the hidden ones, and the optimum."""
     later = results.marks >= first
-    marks, values = results.marks[later], results.measure(measure)[:, :, later]
+    marks, values = results.marks[later], ratios[:, :, later]
     for policy, mean, spread in zip(results.policies, values.mean(axis=0), values.std(axis=0), strict=True):
+        if policy in hidden:
+            continue
         curve(panel, marks, mean, policy, (mean - spread, mean + spread) if policy in banded else None)
     reference(panel, marks, np.full(len(marks), results.best.ratio), "optimum θ*")
     panel.set_xscale("log")

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from worthwhile.optimum import gap, theorem_bound
+from worthwhile.optimum import gap
 from worthwhile.simulation.results import Results
 from worthwhile.state import Floats
+from worthwhile.theory import theorem_bound
 
 RESAMPLES = 200
 Statistic = Callable[[Floats], Floats]  # (…, columns) means over runs → (…) one positive number

@@ -200,9 +200,10 @@ def table(path: Path) -> str:
     with open(path, newline="", encoding="utf-8") as file:
         head, *rows = list(csv.reader(file))
     kept = shown_rows(head, rows)
-    size = f"{len(rows):,} rows" if len(kept) == len(rows) else f"{len(rows):,} rows, {len(kept)} of them here"
+    count = f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}"
+    size = count if len(kept) == len(rows) else f"{count}, {len(kept)} of them here"
     if not kept:
-        return f'<p class="facts">Data: {link(path, path.name)} ({len(rows):,} rows)</p>'
+        return f'<p class="facts">Data: {link(path, path.name)} ({count})</p>'
     titles = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in head)
     body = "\n".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in kept)
     inside = f'<div class="scroll"><table class="data"><tr>{titles}</tr>\n{body}</table></div>'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from worthwhile.formatting import shown
+from worthwhile.live.drift import Change, half_life
 from worthwhile.live.summary import KindSummary, OptionSummary, Summary, counted
 from worthwhile.live.validation import Option
 
@@ -17,7 +18,9 @@ CHOSEN_FOR_IT = 0.2  # of a kind's tasks
 TOO_MANY_EXPIRED = 0.05  # of all tasks
 MOST_NAMED = 3  # in a warning
 
-Change = tuple[str, Option, str]  # kind, option, and what of it has changed
+MOST_CHANGES = 20  # in a warning
+
+Changed = tuple[str, Option, Change]  # kind, option, and what of it has changed
 
 
 def about_failures(kinds: Sequence[KindSummary]) -> Iterable[str]:
@@ -70,12 +73,15 @@ def why(option: OptionSummary) -> str:
     return option.reason or f"failed {counted(failures(option), 'time')}"
 
 
-def about_options(so_far: Summary, kinds: Sequence[KindSummary], changes: Sequence[Change]) -> Iterable[str]:
+def about_options(
+    so_far: Summary, kinds: Sequence[KindSummary], changes: Sequence[Changed], suggestions: str = ""
+) -> Iterable[str]:
     """What somebody should look at, in plain words."""
-    if so_far.reports >= ENOUGH_TO_JUDGE and cheapest_always_wins(kinds):
+    if so_far.reports >= ENOUGH_TO_JUDGE and so_far.goal is None and cheapest_always_wins(kinds):
         yield (
             "The cheapest option wins for every kind, so there is little to learn. If every task also costs something "
-            "that is not reported (set-up, review), tell the scheduler: overhead."
+            "that is not reported (set-up, review), tell the scheduler: overhead. If cheap is not good enough, set a "
+            f"floor.{suggestions}"
         )
     silent = [
         f"{kind.kind} / {shown(option.option)} ({counted(option.expired, 'task')})"
@@ -94,12 +100,24 @@ def about_options(so_far: Summary, kinds: Sequence[KindSummary], changes: Sequen
     if free:
         yield (
             f"Chosen because it costs next to nothing, though it has never earned anything: {listed(free)}. If these "
-            "are failures, report them as such (task.fail). If not, set a cost per task (overhead), or fail what stays "
-            "below a floor of yours."
+            "are failures, report them as such (task.fail). If not, set a cost per task (overhead), or a floor."
         )
-    changed = [f"{kind} / {shown(option)} ({what})" for kind, option, what in changes]
-    if changed:
-        yield f"Something may have changed: lately different from before are {listed(changed)}."
+    if changes:
+        yield about_changes(so_far, changes)
+
+
+def about_changes(so_far: Summary, changes: Sequence[Changed]) -> str:
+    """Every kind and option that is not what it was, since when, and what to do about it."""
+    named = [
+        f"{kind} / {shown(option)} ({what} {before:.3g}, since report {since:,} {after:.3g})"
+        for kind, option, (_, _, what, since, before, after) in changes[:MOST_CHANGES]
+    ]
+    more = f" and {len(changes) - MOST_CHANGES} more" if len(changes) > MOST_CHANGES else ""
+    said = f"Something has changed: {', '.join(named)}{more}."
+    if "half_life=" in so_far.policy:
+        return said
+    life = half_life([change for *_, change in changes], so_far.reports)
+    return f"{said} If that goes on, let old evidence fade: policy='ratio-imed,half_life={life}'."
 
 
 def about_tasks(so_far: Summary) -> Iterable[str]:
@@ -109,6 +127,14 @@ def about_tasks(so_far: Summary) -> Iterable[str]:
     if so_far.bad_entries:
         entries = "entry" if so_far.bad_entries == 1 else "entries"
         yield f"Set aside, because nothing can be learned from it: {so_far.bad_entries:,} {entries} of the log."
+
+
+def about_goal(out_of_reach: Sequence[str]) -> Iterable[str]:
+    """Floors and budgets that no choice can keep."""
+    for missed in out_of_reach[:MOST_NAMED]:
+        yield f"Out of reach: {missed}"
+    if len(out_of_reach) > MOST_NAMED:
+        yield f"Out of reach: the floors of {len(out_of_reach) - MOST_NAMED:,} more kinds."
 
 
 def about_features(ids: Sequence[str]) -> Iterable[str]:

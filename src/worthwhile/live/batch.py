@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from math import isfinite
 from typing import Any
@@ -12,9 +14,13 @@ from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import IN_THE_MIDDLE, Request
 from worthwhile.live.outcomes import Outcomes
+from worthwhile.live.replica import PORTION
 from worthwhile.live.settings import Settings
 from worthwhile.live.stores.base import MOST_TASKS, RESULT, TaskRow
+from worthwhile.live.trials import TrialChange, TrialSettings, assign
+from worthwhile.rng import Rng
 
+ALWAYS = 1.0  # the probability of what a policy takes, given its own draws
 FINDS_OUT = "worthwhile.testing.check_policy finds out more"
 
 
@@ -51,9 +57,10 @@ class Batch(Outcomes):
             replica.added = []
 
     def decide(
-        self, kind: str, options: Sequence[Any], key: str | None, lease: float, features: str | None = None
-    ) -> TaskRow:
-        """Choose an option; the task of the same key if there is one."""
+        self, kind: str, options: Sequence[Any], key: str | None, lease: float, features: str | None = None,
+        usual: str | None = None,
+    ) -> TaskRow:  # fmt: skip
+        """Choose an option; the task of the same key if there is one. `usual` is its baseline, as JSON."""
         replica, now = self.replica, self.header.now
         if key is not None and (earlier := self.keyed(key)):
             return self.same_kind(earlier, kind)
@@ -67,12 +74,23 @@ class Batch(Outcomes):
             )
         if features is not None:
             replica.name_features([features])
-        option, reward, cost = chosen(fold, offer, running, task, 0, features)
+        if fold.has_goal:
+            price, in_flight = self.aimed(offer.kind)
+            option, reward, cost = chosen(fold, offer, running, task, 0, features, price)
+        else:
+            price, in_flight = fold.prices[0], None
+            option, reward, cost = chosen(fold, offer, running, task, 0, features)
         row = TaskRow.running(
             task=task, kind=offer.kind, option=option, options=offer.text, pending=pending, reward_estimate=reward,
-            cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, key=key, decided=now,
+            cost_estimate=cost, price=price, seen=fold.position, policy=fold.number, key=key, decided=now,
             lease_end=now + lease, overhead=replica.settings.overhead, features=features,
         )  # fmt: skip
+        if replica.trial is not None or fold.draws:
+            row = self.assigned(row, offer, replica.baseline(kind, offer, usual), running)
+            option = row.option
+        if fold.has_goal:
+            row = row._replace(in_flight=in_flight)
+            self.count_in_flight(row, 1.0)
         replica.look_at = min(replica.look_at, row.lease_end)
         self.touched = True
         running[option] = running.get(option, 0) + 1
@@ -81,6 +99,31 @@ class Batch(Outcomes):
             self.keys[key] = task
         self.new.append(row)
         return row
+
+    def aimed(self, kind: int) -> tuple[float | None, str | None]:
+        """The price at which a policy with a goal judges the next task of a kind, and what it counts on for that."""
+        in_flight = self.in_flight(kind)
+        return self.replica.fold.aim(kind, in_flight), json.dumps(in_flight) if in_flight[0].tasks else None
+
+    def assigned(self, row: TaskRow, offer: Offer, baseline: int | None, running: Mapping[int, int]) -> TaskRow:
+        """The decision, or another in its place, by chance or for caution; the policy's own is kept."""
+        fold, rng, trial = self.replica.fold, Rng(self.replica.trial_key, row.task), self.replica.settings.trial
+        drawn = partial(fold.probability, offer) if fold.draws else None
+        allowed = None if trial.guard is None else partial(self.is_allowed, trial, offer.kind, running)
+        option, mode, own, probability = assign(trial, rng, offer.numbers, row.option, baseline, drawn, allowed)
+        if own is not None:
+            _, reward, cost = fold.engine.judge(offer.kind, option)
+            row = row._replace(option=option, reward_estimate=float(reward) + 0.0, cost_estimate=float(cost) + 0.0)
+        return row._replace(mode=mode, own=own, probability=probability)
+
+    def is_allowed(self, trial: TrialSettings, kind: int, running: Mapping[int, int]) -> bool:
+        """Whether the guard lets a task take another option than the baseline, by what the log had so far."""
+        replica, reports = self.replica, self.header.reports
+        guard = replica.guard_of(trial)
+        if guard.position < reports:
+            guard.take(replica.sound(self.tx.reports(replica.id, guard.position, PORTION)))
+        behind = guard.position < reports  # after a start: what is not read yet is not trusted
+        return not behind and guard.allows(kind, trial.guard or 0.0, trial.guard_error, sum(running.values()))
 
     def again(self, number: int, after: int | None, lease: float) -> TaskRow:
         """Try a task that has failed with another option; the attempt that follows `after`, if it is there already."""
@@ -93,12 +136,19 @@ class Batch(Outcomes):
         if row.report is None:
             row = self.lose(row)
         offered = self.working(row.kind, left)
-        option, reward, cost = chosen(fold, offer_of(row.kind, offered), running, number, row.attempt + 1, row.features)
+        price, in_flight = self.aimed(row.kind) if fold.has_goal else (fold.prices[0], None)
+        aimed = price if fold.has_goal else None
+        option, reward, cost = chosen(
+            fold, offer_of(row.kind, offered), running, number, row.attempt + 1, row.features, aimed
+        )
         row = self.next_attempt(row, offered)._replace(
             option=option, pending=pending_text(running, row.numbers), reward_estimate=reward,
-            cost_estimate=cost, price=fold.prices[0], seen=fold.position, policy=fold.number, decided=now,
+            cost_estimate=cost, price=price, seen=fold.position, policy=fold.number, decided=now,
             lease_end=now + lease, overhead=self.replica.settings.overhead, holder=row.holder,
+            probability=fold.probability(offer_of(row.kind, offered), option) if fold.draws else ALWAYS, own=None,
+            in_flight=in_flight,
         )  # fmt: skip
+        self.count_in_flight(row, 1.0)
         self.replica.look_at = min(self.replica.look_at, row.lease_end)
         running[option] = running.get(option, 0) + 1
         self.update(row)
@@ -188,6 +238,7 @@ class Batch(Outcomes):
         overhead: float | None,
         failed_reward: float | str | None = None,
         store_reasons: bool | None = None,
+        trial: TrialChange | None = None,
     ) -> None:
         """Other settings; None leaves one as it is, and NONE makes failures worth no number."""
         settings = self.replica.settings
@@ -200,6 +251,9 @@ class Batch(Outcomes):
             settings = settings._replace(failed_reward=None if isinstance(failed_reward, str) else failed_reward)
         if store_reasons is not None:
             settings = settings._replace(store_reasons=store_reasons)
+        if trial is not None:
+            tasks = self.header.tasks + len(self.new)
+            settings = settings._replace(trial=trial.applied(settings.trial, tasks))
         if settings != self.replica.settings:
             self.set(settings)
 
@@ -208,17 +262,24 @@ class Batch(Outcomes):
         self.touched = True
         self.tx.change(self.replica.id, settings.text())
         self.replica.settings = settings
+        self.replica.trial = settings.trial if settings.trial.active else None
         self.replica.offers.clear()
 
 
 def chosen(
-    fold: Fold, offer: Offer, running: Mapping[int, int], task: int, attempt: int = 0, features: str | None = None
+    fold: Fold,
+    offer: Offer,
+    running: Mapping[int, int],
+    task: int,
+    attempt: int = 0,
+    features: str | None = None,
+    price: float | None = None,
 ) -> tuple[int, float, float]:
     """The option that the policy takes, and its estimates."""
     engine = fold.engine if attempt == 0 else fold.engine.seldom.for_attempt(attempt)
     try:  # a policy of the user's own may do anything
         vector = None if features is None else fold.vector(features)
-        option, reward, cost = engine.choose(offer, running, task, vector)
+        option, reward, cost = engine.choose(offer, running, task, vector, price)
         reward, cost = float(reward) + 0.0, float(cost) + 0.0  # −0.0 is 0.0 in every store
     except Exception as error:
         raise fold.broken(f"raised {type(error).__name__}: {error}; {FINDS_OUT}") from error

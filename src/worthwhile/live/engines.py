@@ -29,9 +29,15 @@ from worthwhile.live.totals import (
 )
 from worthwhile.policies import base
 from worthwhile.policies.base import (
+    NOTHING_RUNS,
     Policy,
+    Running,
+    aim,
+    book,
     choose,
+    choose_at,
     choose_by_features,
+    has_goal,
     judge,
     learn,
     learn_features,
@@ -45,6 +51,7 @@ from worthwhile.state import Floats, Indices, empty
 
 log = logging.getLogger(__name__)
 
+NO_FEATURES = np.zeros(0)
 Judged = tuple[int, float, float]  # a Decision, or the same without the names
 
 
@@ -62,12 +69,15 @@ class Offer:
 class Engine(Protocol):
     """What the fold needs of a policy; `bind` is called whenever the state has new arrays.
 
-    `choose` is told how many tasks of this kind are running with each option, and the features of a task that has some
-    if the policy looks at them.
+    `choose` is told how many tasks of this kind are running with each option, the features of a task that has some if
+    the policy looks at them, and of a policy with a goal the price that it has aimed at.
     """
 
     def bind(self, state: Folded) -> None: ...
-    def choose(self, offer: Offer, running: Mapping[int, int], task: int, features: Floats | None = None) -> Judged: ...
+    def choose(
+        self, offer: Offer, running: Mapping[int, int], task: int,
+        features: Floats | None = None, price: float | None = None,
+    ) -> Judged: ...  # fmt: skip
     def judge(self, kind: int, option: int) -> Judged: ...
     def learn(
         self, kind: int, option: int, reward_estimate: float, cost_estimate: float,
@@ -113,12 +123,26 @@ class Interpreted:
         self.totals, self.idle = views(state.totals), array("I", [0] * state.totals.pulls.shape[1])
         self.state = state.learned if self.plain else views(state.learned)
 
-    def choose(self, offer: Offer, running: Mapping[int, int], task: int, features: Floats | None = None) -> Judged:
+    def choose(
+        self, offer: Offer, running: Mapping[int, int], task: int,
+        features: Floats | None = None, price: float | None = None,
+    ) -> Judged:  # fmt: skip
         options, pending = self.offered(offer, running)
+        if price is not None:
+            seen, rng = self.seen(NO_FEATURES if features is None else features), Rng(self.seed_key, task)
+            return choose_at(self.policy, self.state, price, offer.kind, seen, options, pending, rng)
         if features is None:
             return self.policy.choose(self.state, offer.kind, options, pending, Rng(self.seed_key, task))
         seen, rng = self.seen(features), Rng(self.seed_key, task)
         return choose_by_features(self.policy, self.state, offer.kind, seen, options, pending, rng)
+
+    def aim(self, kind: int, of_all: Running, of_kind: Running) -> float:
+        """The price for the next task of a kind, given what is running; of a policy with a goal."""
+        return aim(self.policy, self.state, kind, of_all, of_kind)
+
+    def book(self, kind: int, came: Running, expected: Running) -> None:
+        """What came of tasks, for a policy with a goal, and what it had expected."""
+        book(self.policy, self.state, kind, came, expected)
 
     def offered(self, offer: Offer, running: Mapping[int, int]) -> tuple[Any, Any]:
         """Options, and how many tasks of each are running, as the policy is given arrays."""
@@ -234,7 +258,12 @@ class Compiled:
         self.holder, self.idle = holder, np.zeros(state.totals.pulls.shape[1], np.uint32)
         self.seldom.bind(state)
 
-    def choose(self, offer: Offer, running: Mapping[int, int], task: int, features: Floats | None = None) -> Judged:
+    def choose(
+        self, offer: Offer, running: Mapping[int, int], task: int,
+        features: Floats | None = None, price: float | None = None,
+    ) -> Judged:  # fmt: skip
+        if price is not None:
+            return self.choose_at(price, offer, running, task, NO_FEATURES if features is None else features)
         if features is not None:
             return self.choose_by_features(offer, running, task, features)
         pending = self.idle
@@ -257,6 +286,22 @@ class Compiled:
 
     def observe(self, kind: int, option: int, reward: float, cost: float, task: int) -> None:
         self.observing(self.holder, kind, option, reward, cost, self.seed_key, task)
+
+    def choose_at(self, price: float, offer: Offer, running: Mapping[int, int], task: int, features: Floats) -> Judged:
+        pending = self.idle.copy()
+        for option, count in running.items():
+            pending[option] = count
+        made: Judged = self.choosing_at(
+            self.holder, price, offer.kind, features, offer.array, pending, self.seed_key, task
+        )
+        return made
+
+    @cached_property
+    def choosing_at(self) -> Any:
+        """Machine code for a policy with a goal."""
+        number, value, numbers, values = 0, 0.0, np.zeros(1, np.uint32), np.zeros(1)
+        arguments = value, number, values, numbers, numbers, number, number
+        return entry_point(machine_code(choose_one_at, methods_of(self.policy)), (self.holder, *arguments))
 
     def choose_by_features(self, offer: Offer, running: Mapping[int, int], task: int, features: Floats) -> Judged:
         if self.with_features is None:
@@ -323,6 +368,10 @@ def try_all(engine: Engine) -> None:
     seldom.fail_again(0, 0, 1.0, 1)
     seldom.take_back_loss(0, 0, 1.0, 1)
     seldom.forgive(0, 0)
+    if has_goal(seldom.policy):
+        price = seldom.aim(0, NOTHING_RUNS, NOTHING_RUNS)
+        engine.choose(offer_of(0, [0]), {0: 1}, 1, None, price)
+        seldom.book(0, Running(1.0, 0.5, 1.0), Running(1.0, 0.5, 1.0))
 
 
 def try_features(engine: Engine) -> None:
@@ -330,6 +379,13 @@ def try_features(engine: Engine) -> None:
     features = np.full(LEAST_ROOM, 0.5)
     option = int(engine.choose(offer_of(0, [0]), {0: 1}, 1, features)[0])
     engine.learn_features(0, option, features, 0.5, 1.0, 1)
+
+
+def choose_one_at(
+    holder: Any, price: float, kind: int, features: Floats, options: Indices, pending: Indices, seed_key: int, task: int
+) -> Judged:
+    made = choose_at(holder.policy, holder.state, price, kind, features, options, pending, Rng(seed_key, task))
+    return made.option, made.reward_estimate, made.cost_estimate
 
 
 def choose_one(holder: Any, kind: int, options: Indices, pending: Indices, seed_key: int, task: int) -> Judged:

@@ -13,11 +13,14 @@ from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.fold import Fold
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
-from worthwhile.live.stores.base import RESULT, STATES, TaskRow
+from worthwhile.live.stores.base import CHOSEN, GUARDED, HELD_OUT, MODES, RESULT, STATES, TaskRow
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import counted
 from worthwhile.live.validation import Option, features_in
+from worthwhile.policies.base import NOTHING_RUNS, Running
 from worthwhile.policies.features import NOTHING, Feature
+from worthwhile.policies.goal_imed import NO_FLOOR, GoalImed, has_budget, is_per_kind
+from worthwhile.policies.pursuit import higher, lower
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,9 @@ class Explanation:
     total_cost: float | None = None  # of all of them
     features: dict[str, Feature] | None = None  # of the task
     by_features: ByFeatures | None = None  # what they led to, if the policy says
+    probability: float | None = None  # of the option, given the policy's own draws; None if it is not known
+    own: Option = None  # what the policy would have taken, if the task took another option
+    mode: str = MODES[CHOSEN]  # how the option came about
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
         str(row.task),
         replica.kinds.texts[row.kind],
         replica.option(row.option),
-        "it was recorded elsewhere, and imported" if fold is None else in_words(row, judged, fold, told),
+        "it was recorded elsewhere, and imported" if fold is None else in_words(row, judged, fold, told, replica),
         "none" if fold is None else policy_words(replica.policies.texts[row.policy]),
         row.price,
         row.seen,
@@ -116,6 +122,9 @@ def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
         total_cost(row),
         features_of(row),
         told,
+        row.probability,
+        None if row.own is None else replica.option(row.own),
+        MODES[row.mode],
     )
 
 
@@ -170,12 +179,22 @@ def pending_of(row: TaskRow) -> dict[int, int]:
     return {option: count for option, count in zip(row.numbers, pending, strict=True) if option in offered}
 
 
-def in_words(row: TaskRow, judged: list[Judgement], fold: Fold, told: ByFeatures | None) -> str:
+def in_words(row: TaskRow, judged: list[Judgement], fold: Fold, told: ByFeatures | None, replica: Replica) -> str:
     """Why this option."""
-    why = why_chosen(row, judged, fold, told)
+    why = why_chosen(row, judged, fold, told) if row.own is None else instead_of_own(row, replica)
     if row.choice[0] == row.attempt:
         return why
     return f"whoever takes a task over keeps its option. It was chosen because {why}"
+
+
+def instead_of_own(row: TaskRow, replica: Replica) -> str:
+    """Why not what the policy would have taken."""
+    own = f"the policy would have taken {shown(replica.option(row.own or 0))}"
+    if row.mode == GUARDED:
+        return f"the guard took the baseline, because too much may have been lost already; {own}"
+    if row.mode == HELD_OUT:
+        return f"the task was held out, to compare: it got the baseline, {own}"
+    return f"it was drawn at random, to explore; {own}"
 
 
 def why_chosen(row: TaskRow, judged: list[Judgement], fold: Fold, told: ByFeatures | None) -> str:
@@ -195,7 +214,20 @@ def why_chosen(row: TaskRow, judged: list[Judgement], fold: Fold, told: ByFeatur
         return (
             f"for its features, a reward of {row.reward_estimate:.3g} at a cost of {row.cost_estimate:.3g} was expected"
         )
-    return by_estimates(row, judged, chosen)
+    return by_estimates(row, judged, chosen, what_price_keeps(row, fold))
+
+
+def what_price_keeps(row: TaskRow, fold: Fold) -> str:
+    """Which floor or budget the price of a decision is for, if that is what it was."""
+    policy, state = fold.policy, fold.state.learned
+    if not isinstance(policy, GoalImed) or row.price is None:
+        return ""
+    at = row.kind if is_per_kind(policy) else 0
+    if state.floor[at] > NO_FLOOR and lower(state.for_floor, at) <= row.price <= higher(state.for_floor, at):
+        return f" (which keeps the floor of {state.floor[at]:g})"
+    if has_budget(policy) and lower(state.for_budget, 0) <= row.price <= higher(state.for_budget, 0):
+        return f" (which keeps the budget of {policy.budget:g})"
+    return ""
 
 
 def whatever_features(row: TaskRow, judged: list[Judgement], chosen: Judgement, told: ByFeatures) -> str:
@@ -226,7 +258,7 @@ def first_try(row: TaskRow, fold: Fold) -> str:
     return f"{here}; other kinds suggested a reward of {row.reward_estimate:.3g} at a cost of {row.cost_estimate:.3g}"
 
 
-def by_estimates(row: TaskRow, judged: list[Judgement], chosen: Judgement) -> str:
+def by_estimates(row: TaskRow, judged: list[Judgement], chosen: Judgement, keeps: str = "") -> str:
     """Why an option that was tried before, where something has succeeded."""
     if chosen.benched:
         failures = f"{chosen.failed:,} of {counted(chosen.pulls, 'attempt')} had failed"
@@ -235,18 +267,18 @@ def by_estimates(row: TaskRow, judged: list[Judgement], chosen: Judgement) -> st
         return "the policy's rule, which knows no price θ, took it"
     if chosen.score is None:
         return f"it had never succeeded in {counted(chosen.pulls, 'attempt')}, and was tried again"
-    return by_score(chosen, chosen.score, judged, row.price)
+    return by_score(chosen, chosen.score, judged, row.price, keeps)
 
 
-def by_score(chosen: Judgement, score: float, judged: list[Judgement], price: float) -> str:
-    """How the option compares with those that have succeeded and are not benched."""
+def by_score(chosen: Judgement, score: float, judged: list[Judgement], price: float, keeps: str) -> str:
+    """How the option compares with those that have succeeded and are not benched; what the price keeps, if anything."""
     best, leader = score, chosen
     for option in judged:
         if option.works and option.score is not None and option.score > best:
             best, leader = option.score, option
     if leader is chosen:
         those = "that work" if any(option.failed for option in judged) else "tried"
-        return f"its score, reward − θ·cost with θ = {price:g}, was the best of those {those}"
+        return f"its score, reward − θ·cost with θ = {price:g}{keeps}, was the best of those {those}"
     after = f"after {counted(chosen.pulls, 'report')}, its score was {best - score:.3g} below that of"
     return f"there was more to learn about it: {after} {shown(leader.option)}"
 
@@ -255,8 +287,16 @@ def repeats(row: TaskRow, fold: Fold) -> bool:
     """Whether the policy, asked again, takes the same option."""
     attempt, (offer, running) = row.choice[0], offered(row)
     engine = fold.engine if attempt == 0 else fold.engine.seldom.for_attempt(attempt)
-    made = engine.choose(offer, running, row.task, fold.vector(row.features))
-    return int(made[0]) == row.option
+    price = fold.aim(row.kind, in_flight_of(row)) if fold.has_goal else None
+    made = engine.choose(offer, running, row.task, fold.vector(row.features), price)
+    own = row.option if row.own is None else row.own
+    return int(made[0]) == own and price in (None, row.price)
+
+
+def in_flight_of(row: TaskRow) -> tuple[Running, Running]:
+    """What was running when a task was decided, of all kinds and of its own."""
+    of_all, of_kind = json.loads(row.in_flight) if row.in_flight is not None else (NOTHING_RUNS, NOTHING_RUNS)
+    return Running(*of_all), Running(*of_kind)
 
 
 def offered(row: TaskRow) -> tuple[Offer, dict[int, int]]:

@@ -11,11 +11,11 @@ from zlib import crc32
 
 from worthwhile import state as states
 from worthwhile.errors import BrokenRule
-from worthwhile.live.engines import engine_of
+from worthwhile.live.engines import Offer, engine_of
 from worthwhile.live.stores.base import LOST, OWN, REPLACES, RESTORED, WORTH_A_NUMBER, LogRow, Snapshot
 from worthwhile.live.totals import SAMPLED, Folded, count_expected, count_unmeasured, new_totals, no_features
 from worthwhile.live.validation import MOST_FEATURES, feature_fault, features_in
-from worthwhile.policies.base import Policy, looks_at_features
+from worthwhile.policies.base import NOTHING_RUNS, Policy, Running, has_goal, looks_at_features
 from worthwhile.policies.features import FeaturesSoFar, feature_vector
 from worthwhile.policies.features import room_for as feature_room
 from worthwhile.state import Floats
@@ -53,9 +53,10 @@ class Fold:
         self, policy: Policy, number: int, seed_key: int, engine: str, features: Mapping[str, int] | None = None
     ) -> None:
         self.policy, self.number = policy, number
-        self.looks_at_features = looks_at_features(policy)
+        self.looks_at_features, self.has_goal = looks_at_features(policy), has_goal(policy)
         self.feature_numbers = {} if features is None else features  # by name; there may come more
         self.engine = engine_of(engine, policy, seed_key)
+        self.draws: bool = hasattr(policy, "probability")  # and says how likely it draws an option
         self.position, self.bad = 0, 0
         self.set_aside: list[SetAside] = []
         self.kinds = self.options = 0  # known by name
@@ -142,7 +143,7 @@ class Fold:
         """The next entry, known to be sound."""
         (
             number, task, observed, kind, option, reward, cost, overhead, reward_estimate, cost_estimate, policy,
-            outcome, _, features, _,
+            outcome, _, features, _, _,
         ) = row  # fmt: skip
         cost += overhead
         try:
@@ -161,6 +162,8 @@ class Fold:
                     self.engine.seldom.fail(kind, option, reward_estimate, cost_estimate, cost, task)
             if outcome:
                 count_unmeasured(self.state.totals, row)
+            if self.has_goal and observed <= OWN:
+                self.book(row, cost)
         except (MemoryError, RecursionError):  # of this process: another one learns from the entry
             raise
         except Exception as error:  # whatever a policy of the user's own may raise
@@ -184,6 +187,35 @@ class Fold:
             engine.fail_again(kind, option, cost, task)
         else:
             engine.try_again(kind, option, row.reward, cost, task)
+
+    def book(self, row: LogRow, cost: float) -> None:
+        """What came of a task, for a policy that keeps a floor or a budget: of those that it has decided itself.
+
+        An attempt after the first is no other task, and what seemed lost is one already.
+        """
+        book, reward, tasks = self.engine.seldom.book, row.reward or 0.0, float(row.observed == OWN)
+        if row.observed <= REPLACES and row.outcome != RESTORED:
+            book(row.kind, Running(0.0, reward - row.reward_estimate, cost - row.cost_estimate), NOTHING_RUNS)
+        elif row.policy == self.number:
+            expected = Running(tasks, row.reward_estimate, row.cost_estimate)
+            book(row.kind, Running(tasks, reward, cost), expected)
+
+    def aim(self, kind: int, in_flight: tuple[Running, Running]) -> float | None:
+        """The price for the next task of a kind, given what is running."""
+        return self.engine.seldom.aim(kind, *in_flight) if self.has_goal else self.price
+
+    def price_of(self, kind: int) -> float | None:
+        """The price at which options of a kind are judged, on average."""
+        own = getattr(self.policy, "price_of", None)
+        price: float | None = self.price if own is None else float(own(self.state.learned, kind))
+        return price
+
+    def probability(self, offer: Offer, option: int) -> float:
+        """How likely the policy was to take an option that it draws at random."""
+        engine = self.engine.seldom
+        options = offer.array if engine.plain else offer.numbers
+        probability: float = self.policy.probability(engine.state, offer.kind, options, option)  # type: ignore[attr-defined]
+        return float(probability)
 
     def benched(self, kind: int, option: int) -> bool:
         """Whether the policy tries an option only now and then, because it keeps failing."""
@@ -282,8 +314,8 @@ def fault(row: LogRow, kinds: int, options: int) -> str:
     for role, number, count in (("kind", row.kind, kinds), ("option", row.option, options)):
         if type(number) is not int or not 0 <= number < count:
             return f"task {row.task}: no {role} has the number {number!r}"
-    if type(row.task) is not int or type(row.observed) is not int or type(row.policy) is not int:
-        return f"task {row.task!r}: observed = {row.observed!r} by policy {row.policy!r}"
+    if any(type(number) is not int for number in (row.task, row.observed, row.policy, row.mode)):
+        return f"task {row.task!r}: observed = {row.observed!r} by policy {row.policy!r} in mode {row.mode!r}"
     if type(row.outcome) is not int or not 0 <= row.outcome <= RESTORED or (row.outcome and row.observed > OWN):
         return f"task {row.task}: outcome = {row.outcome!r}, observed = {row.observed!r}"
     values = row.reward, row.cost, row.overhead, row.reward_estimate, row.cost_estimate

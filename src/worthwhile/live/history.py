@@ -13,22 +13,27 @@ from worthwhile.live.batch import Batch
 from worthwhile.live.fold import fault
 from worthwhile.live.recorded import Recorded, Which, check_kind, count_new, which
 from worthwhile.live.replica import Replica
-from worthwhile.live.stores.base import LOST, NO_POLICY, OWN, REPLACES, RESTORED, RESULT, LogRow, TaskRow
+from worthwhile.live.stores.base import LOST, MODES, NO_POLICY, OWN, REPLACES, RESTORED, RESULT, LogRow, TaskRow
 from worthwhile.tables import OUTCOMES, replace_file
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 TYPES = {
     "number": "int64", "task_type": "string", "item_id": "string", "option": "string", "reward": "float64",
     "cost": "float64", "overhead": "float64", "observed": "bool", "option_json": "string", "outcome": "string",
-    "reason": "string", "attempt": "int64", "features": "string",
+    "reason": "string", "attempt": "int64", "features": "string", "mode": "string", "probability": "float64",
+    "own_json": "string",
 }  # fmt: skip
 Line = dict[str, Any]
 MOST_UNTOLD = 1000  # attempts in a row, of one task
 UNTOLD = {"option": -1, "cost": None, "overhead": 0.0, "reason": None, "outcome": RESULT, "report": None}
 
 
-def line_of(entry: LogRow, replica: Replica) -> Line:
-    """An entry of the log as a row of the table; the cost is without the overhead."""
+def line_of(entry: LogRow, replica: Replica, row: TaskRow | None) -> Line:
+    """An entry of the log as a row of the table; the cost is without the overhead.
+
+    How likely the option was is known of a task's latest attempt, not of what was seen on the side.
+    """
+    latest = row is not None and row.report == entry.number
     option, text = replica.option(entry.option), replica.options.texts[entry.option]
     return {
         "number": entry.number,
@@ -44,6 +49,9 @@ def line_of(entry: LogRow, replica: Replica) -> Line:
         "reason": entry.reason or "",
         "attempt": attempt_of(entry),
         "features": entry.features or "",
+        "mode": MODES[entry.mode] if entry.policy != NO_POLICY and entry.observed <= OWN else "",
+        "probability": row.probability if row is not None and latest else None,
+        "own_json": replica.options.texts[row.own] if row is not None and latest and row.own is not None else "",
     }
 
 
@@ -70,8 +78,9 @@ def lines(batch: Batch, entries: Sequence[LogRow], until: int) -> list[Line]:
     replaced = {
         (late.task, attempt_of(late)) for late in outcomes if late.observed <= REPLACES and late.number <= until
     }
+    rows = {row.task: row for row in batch.tx.tasks(replica.id, list({entry.task for entry in told}))}
     return [
-        line_of(entry, replica)
+        line_of(entry, replica, rows.get(entry.task))
         for entry in told
         if entry.outcome != LOST or (entry.task, attempt_of(entry)) not in replaced
     ]
@@ -188,7 +197,7 @@ def task_of(record: Recorded, kind: int, option: int, batch: Batch) -> TaskRow:
         task=task, kind=kind, option=option, options=str(option), pending="0", reward_estimate=0.0, cost_estimate=0.0,
         price=None, seen=batch.replica.fold.position, policy=NO_POLICY, key=record.key, decided=now, lease_end=now,
         overhead=overhead_of(record, batch), features=record.features,
-    )._replace(cancelled=1)  # fmt: skip
+    )._replace(cancelled=1, probability=None)  # fmt: skip
 
 
 def overhead_of(record: Recorded, batch: Batch) -> float:

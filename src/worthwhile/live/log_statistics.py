@@ -16,14 +16,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from worthwhile.errors import Overloaded, StoreError
-from worthwhile.learning import Sums, one_more
+from worthwhile.learning import UNKNOWN, Sums, one_more
 from worthwhile.live.batch import Batch
+from worthwhile.live.drift import Drift
 from worthwhile.live.fold import fault
 from worthwhile.live.group_commit import IN_THE_MIDDLE
 from worthwhile.live.replica import PORTION
 from worthwhile.live.stores.base import (
+    AGREED,
     FAILED,
+    GUARDED,
+    HELD_OUT,
     LOST,
+    NO_BASELINE,
     NO_POLICY,
     OWN,
     REPLACES,
@@ -33,13 +38,11 @@ from worthwhile.live.stores.base import (
     LogRow,
     TaskRow,
 )
+from worthwhile.live.trials import NO_TRIAL, share_at
+from worthwhile.proof.trial import Trial
 
 MOST_MARKS = 512
-LATELY = 1 / 32  # weight of the newest report in what an option did lately
-ENOUGH = 100  # reports of an option before a change is suspected
 A_FEW = 5.0  # reports of an option that tell how it scatters; fewer do not
-SURPRISING = 5.0  # standard errors
-UNKNOWN: Sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 Seen = TypeVar("Seen")
 
@@ -128,6 +131,7 @@ class LogStatistics:
     def __init__(self, ask: Callable[[Callable[[Batch], Any]], Any]) -> None:
         self.ask, self.lock, self.busy = ask, threading.RLock(), False
         self.forgotten = 0  # how often something was taken out of the log that was read
+        self.held_out = NO_TRIAL
         self.forget()
 
     def forget(self) -> None:
@@ -136,13 +140,14 @@ class LogStatistics:
         self.position = self.reports = self.latest = 0  # `latest`: the task of the latest report
         self.reward = self.cost = 0.0
         self.moments: dict[tuple[int, int], Sums] = {}  # of results by kind and option, side observations included
-        self.lately: dict[tuple[int, int], tuple[float, float]] = {}  # mean reward and cost
+        self.drift = Drift()
         self.failures: dict[tuple[int, int], Failures] = {}
         self.retried: Counter[int] = Counter()  # failures that were tried again, by kind
         self.history: dict[tuple[int, int], History] = {}  # what was imported, by kind and option
         self.history_retried: Counter[int] = Counter()  # of the failures that were tried again
         self.history_lost: set[tuple[int, int]] = set()  # imported tasks, and the attempts at them that were lost
         self.stride, self.marks = 1, []  # type: int, list[Mark]
+        self.trial, self.no_baseline, self.guarded = Trial(), 0, 0  # tasks that could not be held out, or were guarded
 
     @contextmanager
     def followed(self, look: Callable[[Batch], Seen]) -> Iterator[Seen]:
@@ -168,6 +173,8 @@ class LogStatistics:
             rows = batch.tx.reports(replica.id, self.position, PORTION)
             known = len(replica.kinds.texts), len(replica.options.texts)
             seen = look(batch) if len(rows) < PORTION else None
+            self.held_out, since = replica.settings.trial, self.held_out.since
+            self.outdated = self.outdated or self.held_out.since != since
             return batch.header.reports, replica.forgotten, rows, known, seen
 
         while True:
@@ -200,6 +207,9 @@ class LogStatistics:
             self.failures[arm].in_a_row = 0
         if row.outcome == RESTORED:
             return
+        self.guarded += row.mode == GUARDED and row.observed == OWN
+        if self.held_out.ever_held_out and row.observed <= OWN:
+            self.count_in_trial(row, cost)
         if row.observed <= REPLACES:
             self.replace_loss(row, cost)
         if row.outcome:
@@ -215,6 +225,19 @@ class LogStatistics:
             self.mark(row.task)
             if row.policy == NO_POLICY:
                 self.count_history(row, cost)
+
+    def count_in_trial(self, row: LogRow, cost: float) -> None:
+        """What came of a task counts for the side that its coin has put it on, whatever is tried after that."""
+        reward, share = row.reward or 0.0, share_at(self.held_out, row.task)
+        if row.observed <= REPLACES:
+            self.trial.go_on(row.task, reward - row.reward_estimate, cost - row.cost_estimate)
+        elif row.observed < OWN:
+            self.trial.go_on(row.task, reward, cost)
+        elif row.mode == NO_BASELINE:
+            self.no_baseline += row.task >= self.held_out.since
+        elif 0.0 < share < 1.0 and row.policy != NO_POLICY:
+            held_out = None if row.mode in (AGREED, GUARDED) else row.mode == HELD_OUT
+            self.trial.add(row.task, row.kind, held_out, share, reward, cost, may_go_on=row.outcome != RESULT)
 
     def count_history(self, row: LogRow, cost: float) -> None:
         """What was recorded elsewhere, and imported."""
@@ -239,19 +262,15 @@ class LogStatistics:
             self.marks[-1].reward, self.marks[-1].cost = self.reward, self.cost
 
     def count_result(self, arm: tuple[int, int], reward: float, cost: float) -> None:
-        moments = self.moments[arm] = one_more(self.moments.get(arm, UNKNOWN), reward, cost, weight=1.0)
-        weight = max(LATELY, 1.0 / moments[0])
-        mean_reward, mean_cost = self.lately.get(arm, (0.0, 0.0))
-        self.lately[arm] = mean_reward + weight * (reward - mean_reward), mean_cost + weight * (cost - mean_cost)
+        self.moments[arm] = one_more(self.moments.get(arm, UNKNOWN), reward, cost, weight=1.0)
+        self.drift.add(arm, reward, cost, self.reports)
 
     def discount_result(self, arm: tuple[int, int], reward: float, cost: float) -> None:
-        """A result that was none; that it had a part in what the option did lately fades by itself."""
+        """A result that was none."""
         moments = self.moments.pop(arm)
         if moments[0] > 1.0:
             left = one_more(moments, reward, cost, weight=-1.0)
             self.moments[arm] = *left[:3], max(left[3], 0.0), max(left[4], 0.0), left[5]
-        else:
-            self.lately.pop(arm)
 
     def mark(self, task: int) -> None:
         """Remember every so many reports where the sums stood; fewer of them when they become too many."""
@@ -276,23 +295,6 @@ class LogStatistics:
                 for mark in marks:
                     mark.row = mark.row or by_number.get(mark.task)
             return [mark.point() for mark in marks]
-
-    def changes(self) -> list[tuple[int, int, str]]:
-        """(kind, option, reward or cost) of what lately is not what it was all along."""
-        changed = []
-        for arm, (pulls, mean_reward, mean_cost, reward_squares, cost_squares, _) in self.moments.items():
-            if pulls >= ENOUGH:
-                reward_lately, cost_lately = self.lately[arm]
-                if surprising(reward_lately - mean_reward, reward_squares / (pulls - 1.0)):
-                    changed.append((*arm, "reward"))
-                elif surprising(cost_lately - mean_cost, cost_squares / (pulls - 1.0)):
-                    changed.append((*arm, "cost"))
-        return sorted(changed)
-
-
-def surprising(difference: float, variance: float) -> bool:
-    """Whether a mean of lately is so far from the one all along."""
-    return abs(difference) > SURPRISING * math.sqrt(variance * LATELY / (2.0 - LATELY)) > 0.0
 
 
 def score_errors(moments: Sequence[Sums], price: float) -> list[float]:

@@ -152,7 +152,8 @@ class Outcomes(Rows):
         entry = self.entry_of(row)
         attempt = {
             "option": row.option, "cost": entry.cost, "overhead": row.overhead, "reason": entry.reason,
-            "outcome": row.outcome, "report": row.report, "next": offered,
+            "outcome": row.outcome, "report": row.report, "next": offered, "probability": row.probability,
+            "own": row.own,
         }  # fmt: skip
         attempts = json.dumps([*json.loads(row.attempts or "[]"), attempt], ensure_ascii=False)
         return row._replace(reward=None, cost=None, report=None, outcome=RESULT, attempts=attempts, holder=None)

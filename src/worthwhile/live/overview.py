@@ -11,14 +11,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.errors import BadProblem
 from worthwhile.formatting import shown
-from worthwhile.learning import Sums
-from worthwhile.live.advice import about_failures, about_features, about_options, about_tasks, listed
+from worthwhile.goals.goal import Goal
+from worthwhile.goals.suggestions import suggestions_of, suggestions_text
+from worthwhile.learning import UNKNOWN, Sums
+from worthwhile.live.advice import about_failures, about_features, about_goal, about_options, about_tasks, listed
 from worthwhile.live.batch import Batch
 from worthwhile.live.completed import completed_ratio, failure_cost, failure_error
 from worthwhile.live.fold import Fold
-from worthwhile.live.log_statistics import UNKNOWN, Failures, LogStatistics, score_errors
+from worthwhile.live.gain import gain_summary
+from worthwhile.live.goal_summary import best_mixes, goal_summary, means_so_far, out_of_reach
+from worthwhile.live.log_statistics import Failures, LogStatistics, score_errors
+from worthwhile.live.rules import against_baseline, comparisons, means_of
 from worthwhile.live.settings import policy_words
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import (
@@ -31,10 +35,9 @@ from worthwhile.live.summary import (
     counted,
 )
 from worthwhile.live.totals import Totals, expected_gain
+from worthwhile.live.trials import TrialSettings
 from worthwhile.live.validation import Option, option_text
-from worthwhile.optimum import solve
 from worthwhile.policies.features import FeaturesSoFar
-from worthwhile.problem import Problem
 from worthwhile.state import Floats
 
 SURE = 2.0  # standard errors
@@ -50,6 +53,8 @@ class Standing(NamedTuple):
     """A scheduler as one transaction shows it, copied: the rest is worked out while others go on."""
 
     so_far: Summary  # without kinds, comparisons and warnings
+    goal: Goal
+    prices: list[float | None]  # by kind
     kinds: list[str]
     options: list[Option]
     texts: list[str]  # the options as JSON
@@ -61,6 +66,7 @@ class Standing(NamedTuple):
     history: Counts
     benched: dict[Arm, int | None]  # and when each is tried again
     ids: list[str]  # features that are different in nearly every task
+    trial: TrialSettings
 
 
 def summary(name: str, statistics: LogStatistics) -> Summary:
@@ -71,9 +77,14 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
             now.failed[arm] += failures.failed
         for arm, imported in statistics.history.items():
             now.history[arm] = imported.reports
-        moments, changes = statistics.moments, statistics.changes()
-        changed = [(now.kinds[kind], now.options[option], what) for kind, option, what in changes]
-        kinds = [kind_summary(now, moments, statistics.failures, kind) for kind in range(len(now.kinds))]
+        moments, changes = statistics.moments, statistics.drift.changes()
+        changed = [(now.kinds[change.kind], now.options[change.option], change) for change in changes]
+        known = now.goal, now.kinds, now.options, now.totals, moments
+        mixes = best_mixes(*known) if now.so_far.goal else {}
+        kinds = [
+            kind_summary(now, moments, statistics.failures, kind, mixes.get(name, {}))
+            for kind, name in enumerate(now.kinds)
+        ]
         reports, failed, expired = sum(kind.reports for kind in kinds), int(now.failed.sum()), int(now.expired.sum())
         retried = np.array([statistics.retried[kind] for kind in range(len(now.kinds))], float)
         completed = completed_ratio(now.totals, retried) if now.totals.failed.any() else now.so_far.ratio
@@ -87,12 +98,22 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
         )  # fmt: skip
         warnings = [
             *about_failures(kinds),
-            *about_options(so_far, kinds, changed),
+            *about_options(so_far, kinds, changed, suggested(now, moments)),
             *about_tasks(so_far),
             *about_features(now.ids),
+            *about_goal(out_of_reach(*known) if so_far.goal else []),
         ]
-        simpler = [] if chosen_by_features(so_far) else comparisons(now, own, moments)
-        return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings)
+        gain = gain_summary(now.trial, statistics)
+        rules = [] if chosen_by_features(so_far) or so_far.goal else simpler_rules(now, own, moments)
+        simpler = [*against_baseline(gain), *rules]
+        return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings, gain=gain)
+
+
+def suggested(now: Standing, moments: Known) -> str:
+    """Floors and costs per task that would lead away from the cheapest options, in words with what they lead to."""
+    if not moments:
+        return ""
+    return suggestions_text(suggestions_of(means_so_far(now.kinds, now.options, now.totals, moments)))
 
 
 def chosen_by_features(so_far: Summary) -> bool:
@@ -125,16 +146,33 @@ def standing(name: str, batch: Batch) -> Standing:
     counts = batch.header.tasks, int(totals.pulls.sum()), int(running.sum()), int(expired.sum())
     earned = reward, cost, ratio, ratio if fold.price is None else fold.price
     so_far = Summary(name, policy, settings.overhead, *counts, *earned, [], [], [], fold.bad, list(fold.set_aside))
+    so_far = replace(so_far, goal=goal_summary(replica))
+    paid = [earned[-1] if fold.price is None else fold.price_of(kind) for kind in range(len(kinds))]
     options = [replica.option(number) for number in range(len(texts))]
     failing: list[list[int]] = np.argwhere(totals.failed > 0.0).tolist()
     benched = {(kind, option): fold.next_try(kind, option) for kind, option in failing if fold.benched(kind, option)}
     seen = running, expired, failed, history
     features, names = fold.features_so_far(), replica.features.texts
     if features is None:
-        return Standing(so_far, kinds, options, texts, settings.retired, totals, *seen, benched, [])
+        return Standing(
+            so_far,
+            replica.goal,
+            paid,
+            kinds,
+            options,
+            texts,
+            settings.retired,
+            totals,
+            *seen,
+            benched,
+            [],
+            settings.trial,
+        )
     so_far = replace(so_far, features=features_summary(features, names, fold))
     ids = [name for name, different in zip(names, features.different, strict=False) if different > NEVER_AGAIN]
-    return Standing(so_far, kinds, options, texts, settings.retired, totals, *seen, benched, ids)
+    return Standing(
+        so_far, replica.goal, paid, kinds, options, texts, settings.retired, totals, *seen, benched, ids, settings.trial
+    )
 
 
 def features_summary(features: FeaturesSoFar, names: Sequence[str], fold: Fold) -> FeaturesSummary:
@@ -165,10 +203,16 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def kind_summary(now: Standing, moments: Known, failures: Mapping[Arm, Failures], kind: int) -> KindSummary:
-    """Every option judged by reward − θ·cost; the best first, and what has never succeeded last."""
+def kind_summary(
+    now: Standing, moments: Known, failures: Mapping[Arm, Failures], kind: int, mix: Mapping[str, float]
+) -> KindSummary:
+    """Every option judged by reward − θ·cost; the best first, and what has never succeeded last.
+
+    Under a goal, what is best may be a mix; its options come first.
+    """
     options, totals = option_summaries(now, moments, failures, kind), now.totals
     options.sort(key=lambda option: (-math.inf if option.score is None else option.score, option.pulls), reverse=True)
+    options.sort(key=lambda option: mix.get(shown(option.option), 0.0), reverse=True)
     usable = [option for option in options if not option.retired]
     winner = next((option for option in usable if works(option)), None)
     options = [replace(option, winning=True) if option is winner else option for option in options]
@@ -177,15 +221,16 @@ def kind_summary(now: Standing, moments: Known, failures: Mapping[Arm, Failures]
     reports = sum(option.pulls - option.failed - option.lost for option in options)
     ratio = quotient(totals.reward[kind].sum(), totals.cost[kind].sum())
     name, best = now.kinds[kind], winner.option if winner else None
-    said = verdict(usable)
+    said = verdict(usable, mix)
     if usable and usable[0].benched and usable[0].score is not None:  # the best, if it worked
         arm = kind, now.texts.index(option_text(usable[0].option))
         in_a_row = counted(failures.get(arm, Failures()).in_a_row, "failure")
         leads = f"{shown(best)} leads" if winner else "nothing else works"
         said = False, f"{shown(usable[0].option)} is benched after {in_a_row} in a row; {leads}"
     return KindSummary(
-        name, reports, ratio, running, expired, best, *said, options=options, failed=failed, history=history
-    )
+        name, reports, ratio, running, expired, best, *said, options=options, failed=failed, history=history,
+        price=now.prices[kind],
+    )  # fmt: skip
 
 
 def works(option: OptionSummary) -> bool:
@@ -195,7 +240,7 @@ def works(option: OptionSummary) -> bool:
 
 def option_summaries(now: Standing, moments: Known, failures: Mapping[Arm, Failures], kind: int) -> list[OptionSummary]:
     """The options of a kind that anything is known about."""
-    totals, price, attempts = now.totals, now.so_far.price, now.totals.pulls[kind].sum()
+    totals, price, attempts = now.totals, now.prices[kind], now.totals.pulls[kind].sum()
     used = np.flatnonzero(totals.pulls[kind] + totals.observed[kind] + now.running[kind] + now.expired[kind])
     retired = {text for only, text in now.retired if only in (None, now.kinds[kind])}
     known = [moments.get((kind, option), UNKNOWN) for option in used.tolist()]
@@ -208,6 +253,8 @@ def option_summaries(now: Standing, moments: Known, failures: Mapping[Arm, Failu
         means: tuple[float | None, float | None] = (reward, cost) if seen else (None, None)
         completed = finite(cost + failure_cost(failed_cost, seen))
         score = finite(reward - price * completed) if price is not None and completed is not None else None
+        if score is not None and now.so_far.goal is not None:  # a task that fails brings nothing, and is not done again
+            score *= seen / (seen + failed)
         width = SURE * math.hypot(error, failure_error(failed, failed_cost, seen) * (price or 0.0))
         unhappy = failures.get(arm, Failures())
         options.append(
@@ -221,8 +268,8 @@ def option_summaries(now: Standing, moments: Known, failures: Mapping[Arm, Failu
     return options
 
 
-def verdict(options: Sequence[OptionSummary]) -> tuple[bool, str]:
-    """Whether the best is clearly the best, in words."""
+def verdict(options: Sequence[OptionSummary], mix: Mapping[str, float]) -> tuple[bool, str]:
+    """Whether the best is clearly the best, in words; under a goal, the best may be a mix."""
     working = [option for option in options if works(option)]
     failing = [option for option in options if option.score is None and option.pulls]
     if not working:
@@ -232,12 +279,20 @@ def verdict(options: Sequence[OptionSummary]) -> tuple[bool, str]:
         return False, f"only {name} has been tried"
     if best.results < FEWEST:
         return False, f"{name} leads after one report"
-    rivals = [option for option in working[1:] if option.results >= FEWEST and not clearly_better(best, option)]
+    others = [option for option in working[1:] if shown(option.option) not in mix]
+    rivals = [option for option in others if option.results >= FEWEST and not clearly_better(best, option)]
     rivals += [option for option in failing if not option.benched]
     doubts = [f"{listed_options(rivals)} may still be better"] if rivals else []
     if once := [option for option in working[1:] if option.results < FEWEST]:
         doubts.append(f"{listed_options(once)} {'has' if len(once) == 1 else 'have'} one report only")
+    if len(mix) > 1:
+        shares = " and ".join(f"{option} in {share:.0%}" for option, share in sorted(mix.items(), key=by_share))
+        return not doubts, "; ".join([f"{shares} of the tasks", *doubts])
     return not doubts, f"{name} leads; {'; '.join(doubts)}" if doubts else f"{name} is clearly best"
+
+
+def by_share(pair: tuple[str, float]) -> float:
+    return -pair[1]
 
 
 def listed_options(options: Sequence[OptionSummary]) -> str:
@@ -251,45 +306,9 @@ def clearly_better(option: OptionSummary, rival: OptionSummary) -> bool:
     return option.score - rival.score > math.hypot(option.error, rival.error)
 
 
-def comparisons(now: Standing, achieved: float | None, moments: Known) -> list[Comparison]:
-    """What simpler rules would have earned with the same tasks, had each been done.
-
-    An option that has not succeeded with a kind is not on offer.
-    """
-    problem = known_problem(now, moments)
-    if problem is None:
-        return []
-    best = solve(problem)
-    single = "no option was tried with every kind that has a choice"
-    if best.single is not None:
-        option = int(problem.options[best.single])
-        benched = [now.kinds[kind] for kind, other in sorted(now.benched) if other == option]
-        single = f"always {shown(now.options[option])}" + f", benched for {listed(benched)} by now" * bool(benched)
-    reward, cost = (problem.arrival @ np.nanmean(means, axis=1) for means in (problem.reward, problem.cost))
-    rules: list[tuple[str, str, float | None]] = [
-        ("best single option", single, best.single_ratio),
-        ("per-kind greedy", "for each kind alone, its best reward per cost", best.greedy_ratio),
-        ("random", "any option that has succeeded, equally often", float(reward / cost)),
-    ]
-    return [Comparison(rule, says, ratio, advantage(achieved, ratio)) for rule, says, ratio in rules]
-
-
-def known_problem(now: Standing, moments: Known) -> Problem | None:
-    """The tasks so far as a problem with the means so far; its options are named by their numbers."""
-    reward, cost = np.full((2, len(now.kinds), len(now.options)), np.nan)
-    for arm, (results, mean_reward, mean_cost, *_) in moments.items():
-        reward[arm], cost[arm] = mean_reward, mean_cost + failure_cost(float(now.totals.failed_cost[arm]), results)
-    tried = np.isfinite(reward)
-    kinds, options = np.flatnonzero(tried.any(axis=1)), np.flatnonzero(tried.any(axis=0))
-    reports, both = now.totals.pulls.sum(axis=1)[kinds], np.ix_(kinds, options)
-    if not reports.any():
-        return None
-    names = tuple(now.kinds[kind] for kind in kinds), tuple(map(str, options))
-    try:
-        return Problem("so far", *names, reports / reports.sum(), reward[both], cost[both])
-    except BadProblem:  # an overhead on top of the largest cost
-        return None
-
-
-def advantage(achieved: float | None, ratio: float | None) -> float | None:
-    return achieved / ratio - 1.0 if achieved is not None and ratio is not None and ratio > 0.0 else None
+def simpler_rules(now: Standing, achieved: float | None, moments: Known) -> list[Comparison]:
+    """What simpler rules would have earned with the same tasks, had each been done."""
+    benched: dict[int, list[str]] = {}
+    for kind, option in sorted(now.benched):
+        benched.setdefault(option, []).append(now.kinds[kind])
+    return comparisons(means_of(now.totals, moments), now.options, benched, achieved)

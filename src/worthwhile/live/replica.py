@@ -13,14 +13,18 @@ from typing import Any
 
 from worthwhile import state as states
 from worthwhile.errors import BadParameter, BadTask, Error
+from worthwhile.goals.goal import Goal
 from worthwhile.live.engines import Offer, offer_of
-from worthwhile.live.fold import MOST_CELLS, Fold
+from worthwhile.live.fold import MOST_CELLS, Fold, fault
+from worthwhile.live.guard import Guard
 from worthwhile.live.settings import Settings, policy_from, settings_from
-from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
+from worthwhile.live.stores.base import NO_POLICY, Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
 from worthwhile.live.stores.schema import Damaged
+from worthwhile.live.trials import TrialSettings, trial_key_of
 from worthwhile.live.validation import MOST_FEATURES, check_text, feature_fault, features_in, option_text, option_texts
 from worthwhile.policies.base import Policy, looks_at_features
 from worthwhile.policies.features import room_for as feature_room
+from worthwhile.policies.goal_imed import goal_in
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +69,10 @@ class Replica:
         self.look_at = -math.inf  # by the store's clock: when to look for tasks whose leases have ended
         self.fold: Fold
         self.settings: Settings
+        self.trial: TrialSettings | None = None
+        self.guard: Guard | None = None  # made when it is needed
+        self.guard_as_of = (0, 0)
+        self.trial_key = trial_key_of(header.seed_key)
 
     def read(self, tx: Transaction, header: Header) -> bool:
         """Read what has come since the last time; False if there is more of it than should hold others up.
@@ -112,6 +120,7 @@ class Replica:
         if not 1 <= settings.policy < len(self.policies.texts):
             raise Damaged("schedulers", f"scheduler {self.id}", f"no policy has the number {settings.policy}")
         self.settings = settings
+        self.trial = settings.trial if settings.trial.active else None
 
     def check_task(self, row: TaskRow, tasks: int) -> TaskRow:
         """A task that was counted, and whose numbers have names; not every one has a checksum that would show it."""
@@ -120,7 +129,7 @@ class Replica:
                 "schedulers", f"scheduler {self.id}", f"{tasks} tasks are counted, and there is task {row.task}"
             )
         kinds, options, policies = len(self.kinds.texts), len(self.options.texts), len(self.policies.texts)
-        if row.kind >= kinds or row.option >= options or row.policy >= policies:
+        if row.kind >= kinds or max(row.option, row.own or 0) >= options or row.policy >= policies:
             says = f"no names for kind {row.kind}, option {row.option} and policy {row.policy}, or one of them"
             raise Damaged("tasks", f"scheduler {self.id}, task {row.task}", says)
         if row.features is not None and (why := feature_fault(row.features)):
@@ -134,6 +143,11 @@ class Replica:
         if self.fold.position < until:
             self.fold.miss(until)
         self.backlog = []
+
+    @property
+    def goal(self) -> Goal:
+        """What the scheduler aims at."""
+        return goal_in(self.fold.policy, self.kinds.texts)
 
     def policy_of(self, text: str) -> Policy:
         """The policy that a text stands for."""
@@ -284,6 +298,25 @@ class Replica:
         self.check_room(kind not in self.kinds.number, sum(text not in self.options.number for text in usable))
         numbers = [self.name("option", text) for text in usable]
         return offer_of(self.name("kind", kind), numbers)
+
+    def baseline(self, kind: str, offer: Offer, usual: str | None) -> int | None:
+        """What a task is held out with; None if that is not known, not on offer, retired, or keeps failing."""
+        text = self.settings.trial.usual(kind) if usual is None else usual
+        number = None if text is None else self.options.number.get(text)
+        sound = number is not None and number in offer.numbers and not self.fold.benched(offer.kind, number)
+        return number if sound else None
+
+    def guard_of(self, trial: TrialSettings) -> Guard:
+        """What the guard knows; from the start of the log, if something of it was changed."""
+        as_of = trial.since, self.forgotten
+        if self.guard is None or self.guard_as_of != as_of:
+            self.guard, self.guard_as_of = Guard(trial.since), as_of
+        return self.guard
+
+    def sound(self, rows: Sequence[LogRow]) -> list[LogRow]:
+        """Entries of the log without those that cannot be learned from, but for the last: it says how far one is."""
+        kinds, options = len(self.kinds.texts), len(self.options.texts)
+        return [row if not fault(row, kinds, options) else row._replace(policy=NO_POLICY) for row in rows]
 
     def retired(self, kind: str) -> set[str]:
         """Options that are not to be chosen for a kind."""

@@ -18,6 +18,7 @@ from worthwhile.live.validation import (
     feature_text,
     feedback,
     not_negative,
+    option_text,
     plain_option,
     plain_options,
     reason_text,
@@ -36,6 +37,7 @@ class Deciding(Request):
     """Asks for a task."""
 
     kind: str
+    usual: str | None = None  # as JSON
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class Deciding(Request):
         key: str | None = None,
         lease: float | None = None,
         features: Mapping[str, Feature] | None = None,
+        usual: Option = None,
     ) -> None:
         # here, in the caller's own thread: what these objects do when they are looked at concerns nobody else
         self.kind = kind if type(kind) is str else check_text("kind", kind)
@@ -52,10 +55,12 @@ class Deciding(Request):
         self.scheduler, self.options = scheduler, plain_options(options)
         self.lease = scheduler.lease if lease is None else not_negative("lease", lease)
         self.features = None if features is None else feature_text(features)
+        if usual is not None:
+            self.usual = option_text(usual)
 
     def action(self, batch: Batch) -> Task:
         kind, replica = self.kind, batch.replica
-        row = batch.decide(kind, self.options, self.key, self.lease, self.features)
+        row = batch.decide(kind, self.options, self.key, self.lease, self.features, self.usual)
         option = replica.values[row.option] if row.option < len(replica.values) else replica.option(row.option)
         task = Task(self.scheduler, str(row.task), kind, option, row.state(batch.header.now))
         if row.attempts is not None:

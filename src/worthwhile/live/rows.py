@@ -9,12 +9,14 @@ from worthwhile.errors import UnknownTask
 from worthwhile.live.group_commit import Request
 from worthwhile.live.replica import Replica
 from worthwhile.live.stores.base import Header, LogRow, TaskRow, Transaction
+from worthwhile.policies.base import NOTHING_RUNS, Running
 
 
 class Rows:
     """Rows of one transaction, as this batch has left them so far."""
 
     fetched = False  # all that the requests name
+    sums: dict[int, Running] | None = None  # by kind: what is running, and expected of it; if somebody asks
     touched = False  # whether the request that is being answered has changed anything
 
     def __init__(self, replica: Replica, tx: Transaction, header: Header, requests: Sequence[Request]) -> None:
@@ -72,6 +74,24 @@ class Rows:
                     self.discount(row)
         return counts[kind]
 
+    def in_flight(self, kind: int) -> tuple[Running, Running]:
+        """What is running, and expected of it: of all kinds, and of this one; those decided in this batch included."""
+        if self.sums is None:
+            stored = self.tx.in_flight(self.replica.id, self.header.now)
+            self.sums = {kind: Running(float(tasks), reward, cost) for kind, tasks, reward, cost in stored}
+            for row in self.changed.values():
+                if row.task in self.stopped and row.ended() and row.lease_end > self.header.now:
+                    self.count_in_flight(row, -1.0)
+        tasks, reward, cost = map(sum, zip(*self.sums.values(), strict=True)) if self.sums else NOTHING_RUNS
+        return Running(tasks, reward, cost), self.sums.get(kind, NOTHING_RUNS)
+
+    def count_in_flight(self, row: TaskRow, sign: float) -> None:
+        """A task has begun to run, or has stopped."""
+        if self.sums is not None:
+            tasks, reward, cost = self.sums.get(row.kind, NOTHING_RUNS)
+            reward, cost = reward + sign * row.reward_estimate, cost + sign * row.cost_estimate
+            self.sums[row.kind] = Running(tasks + sign, reward, cost) if tasks + sign > 0.0 else NOTHING_RUNS
+
     def kinds_asked(self, kind: int) -> list[int]:
         """That kind, and all others that are asked for and not counted yet."""
         known = self.replica.kinds.number
@@ -112,6 +132,8 @@ class Rows:
         self.stopped.add(row.task)
         if row.kind in self.counts:
             self.discount(row)
+        if self.sums is not None and row.ended() and row.lease_end > self.header.now:
+            self.count_in_flight(row, -1.0)
 
     def replace(self, row: TaskRow) -> None:
         """A task has changed, but runs or does not run as before."""

@@ -10,20 +10,24 @@ from functools import partial
 from pathlib import Path
 
 from worthwhile.errors import BadParameter
+from worthwhile.goals.goal import Floor, Goal
 from worthwhile.live import explain as explaining
 from worthwhile.live import overview
-from worthwhile.live.batch import Batch
+from worthwhile.live.evaluate import Evaluation, evaluate
 from worthwhile.live.history import check_features, look_up, table_at, take_in, write_table
 from worthwhile.live.history_files import read_history
+from worthwhile.live.promotion import Promotion, promotion, share_to_set
 from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
 from worthwhile.live.transactor import Transactor
+from worthwhile.live.trials import trial_change
 from worthwhile.live.validation import (
     Option,
     at_least_one,
     check_text,
     failed_reward_of,
+    goal_said,
     not_negative,
     option_text,
     task_number,
@@ -55,6 +59,14 @@ class Scheduler:
         overhead: float | None = None,
         failed_reward: float | None = None,
         store_reasons: bool | None = None,
+        goal: str | Goal | None = None,
+        floor: Floor | None = None,
+        budget: float | None = None,
+        baseline: Option | Mapping[str, Option] = None,
+        holdout: float | None = None,
+        explore: float | None = None,
+        guard: float | None = None,
+        guard_error: float | None = None,
         lease: float = LEASE,
         seed: int | None = None,
         engine: str = "python",
@@ -68,7 +80,9 @@ class Scheduler:
         # for the other parts of this library: transactions of their own on the same store
         self._transactor = Transactor(str(url) if isinstance(url, Path) else url, name, engine, create)
         try:
-            self._transactor.find_or_create(policy, overhead, seed, failed_reward, store_reasons)
+            trial = trial_change(baseline, holdout, explore, guard, guard_error)
+            wanted = goal_said(goal, floor, budget)
+            self._transactor.find_or_create(policy, overhead, seed, failed_reward, store_reasons, trial, wanted)
             if history is not None:
                 self.load(history, history_columns)
         except BaseException:
@@ -83,12 +97,14 @@ class Scheduler:
         features: Mapping[str, Feature] | None = None,
         key: str | None = None,
         lease: float | None = None,
+        usual: Option = None,
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked.
 
         `features` says more of the task than its kind, by name: numbers, true and false, texts; None if unknown.
+        `usual` is what it would take without a scheduler, if that is not the baseline of its kind.
         """
-        task: Task = self._transactor.ask(Deciding(self, kind, options, key, lease, features))
+        task: Task = self._transactor.ask(Deciding(self, kind, options, key, lease, features, usual))
         return task
 
     def task(
@@ -99,9 +115,10 @@ class Scheduler:
         features: Mapping[str, Feature] | None = None,
         key: str | None = None,
         lease: float | None = None,
+        usual: Option = None,
     ) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
-        return self.decide(kind, options, features=features, key=key, lease=lease)
+        return self.decide(kind, options, features=features, key=key, lease=lease, usual=usual)
 
     def report(
         self, id: str | int, reward: float | None = None, cost: float | None = None, attempt: int | None = None
@@ -154,20 +171,26 @@ class Scheduler:
         overhead: float | None = None,
         failed_reward: float | str | None = None,
         store_reasons: bool | None = None,
+        goal: str | Goal | None = None,
+        floor: Floor | None = None,
+        budget: float | None = None,
+        baseline: Option | Mapping[str, Option] = None,
+        holdout: float | None = None,
+        explore: float | None = None,
+        guard: float | str | None = None,
+        guard_error: float | None = None,
     ) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task.
 
         From now on a failure is a result worth `failed_reward`; "none" undoes that. With `store_reasons=False` it is no
-        longer stored why tasks fail.
+        longer stored why tasks fail. `baseline`, `holdout`, `explore` and `guard` hold from the next task on; an empty
+        mapping takes the baseline away, "none" the guard. A goal replaces the one before, with its floor and its
+        budget; goal="ratio" alone drops both.
         """
         extra = None if overhead is None else not_negative("overhead", overhead)
         worth, keep = failed_reward_of(failed_reward), yes_or_no("store_reasons", store_reasons)
-
-        def changed(batch: Batch) -> None:
-            text = None if policy is None else self._transactor.described(policy, batch.replica.options.texts)
-            batch.change(text, extra, worth, keep)
-
-        self._transactor.do(changed)
+        trial, wanted = trial_change(baseline, holdout, explore, guard, guard_error), goal_said(goal, floor, budget)
+        self._transactor.do(partial(self._transactor.change, policy, extra, worth, keep, trial, wanted))
 
     def forget(self, *tasks: Task | str | int) -> None:
         """Take the features of tasks, and the reasons why they failed, out of the store, for good.
@@ -183,6 +206,24 @@ class Scheduler:
         The first call reads the whole log, which takes a while if it is long; later ones read what has come since.
         """
         return overview.summary(self.name, self._transactor.statistics)
+
+    def evaluate(self, rule: str | None = None, *, policy: str | Policy | None = None) -> Evaluation:
+        """What a rule (always:OPTION, baseline, greedy, random) or a policy would have earned per cost on this log.
+
+        It reads the whole log. What the log shows or chance allows is used; the rest is a model, and labelled as such.
+        """
+        return evaluate(self._transactor, rule, policy)
+
+    def promote(self, share: float | None = None) -> Promotion:
+        """What share of the tasks the scheduler should decide next; given one, it does from now on.
+
+        The others take the baseline: with `holdout=1`, all of them do.
+        """
+        holdout = share_to_set(share)
+        if holdout is not None:
+            promotion(self.summary().gain, was_set=False)  # refuses what has no baseline
+            self.change(holdout=holdout)
+        return promotion(self.summary().gain, was_set=holdout is not None)
 
     def explain(self, task: Task | str | int) -> explaining.Explanation:
         """Why that option: everything as it was when the decision was made."""

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from worthwhile.live.trials import NO_TRIAL, TrialSettings, trial_from
 from worthwhile.policies.base import Policy
+from worthwhile.policies.goal_imed import GOAL_FIELDS, GoalImed
 from worthwhile.policies.registry import LIST, find
 
 
@@ -20,10 +22,14 @@ class Settings(NamedTuple):
     retired: tuple[tuple[str | None, str], ...] = ()  # (kind, or None for all; option)
     failed_reward: float | None = None  # what a failure is worth, if it is to be a result like others
     store_reasons: bool = True  # of failures
+    trial: TrialSettings = NO_TRIAL  # what is held out to prove the gain
     forgotten: int = 0  # how often something was taken out of the log, so that all must learn again from what is left
 
     def text(self) -> str:
-        return json.dumps(self._asdict(), ensure_ascii=False)
+        content = self._asdict() | {"trial": self.trial._asdict()}
+        if self.trial == NO_TRIAL:
+            del content["trial"]
+        return json.dumps(content, ensure_ascii=False)
 
 
 def settings_from(text: str) -> Settings:
@@ -32,7 +38,8 @@ def settings_from(text: str) -> Settings:
         content = json.loads(text)
         retired, failed_reward = tuple(map(tuple, content["retired"])), content.get("failed_reward")
         later = content.get("store_reasons", True), content.get("forgotten", 0)  # than schema version 4
-        settings = Settings(content["policy"], content["overhead"], retired, failed_reward, *later)
+        trial = trial_from(content.get("trial"))
+        settings = Settings(content["policy"], content["overhead"], retired, failed_reward, later[0], trial, later[1])
         right = (
             type(settings.policy) is int and type(settings.overhead) is float and 0.0 <= settings.overhead < math.inf
         )
@@ -57,8 +64,13 @@ def policy_text(policy: Any) -> str:
     """A policy with all its parameters as JSON."""
     own = type(policy)
     names = [name for name, listed in LIST.items() if listed.type is own]
-    plain = {field: value.tolist() if hasattr(value, "tolist") else value for field, value in policy._asdict().items()}
-    return json.dumps({"policy": names[0] if names else f"{own.__module__}:{own.__qualname__}", "parameters": plain})
+    values = {field: plain(value) for field, value in policy._asdict().items()}
+    return json.dumps({"policy": names[0] if names else f"{own.__module__}:{own.__qualname__}", "parameters": values})
+
+
+def plain(value: Any) -> Any:
+    """A parameter as JSON has it."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def policy_from(text: str) -> Policy:
@@ -73,8 +85,13 @@ def policy_from(text: str) -> Policy:
 
 
 def policy_words(text: str) -> str:
-    """The same for people: name,parameter=value, without what a policy of that name has anyway."""
+    """The same for people: name,parameter=value, without its goal and what a policy of that name has anyway."""
     content = json.loads(text)
-    usual = find(content["policy"]).type._field_defaults
-    unusual = [f"{name}={value}" for name, value in content["parameters"].items() if usual.get(name) != value]
+    policy = find(content["policy"]).type
+    left_out = GOAL_FIELDS if policy is GoalImed else ()
+    unusual = [
+        f"{name}={value}"
+        for name, value in content["parameters"].items()
+        if name not in left_out and plain(policy._field_defaults.get(name)) != value
+    ]
     return ",".join([content["policy"], *unusual])

@@ -8,6 +8,7 @@ from html import escape
 
 from worthwhile.formatting import digits, number, printable, rounded, shown, table
 from worthwhile.live.fold import SetAside
+from worthwhile.live.gain import GainSummary, span
 from worthwhile.live.validation import Option
 
 MOST_KINDS = 40  # that are printed
@@ -19,6 +20,7 @@ COLUMNS = (
 LEFT = ("kind", "option", "verdict")
 NEXT_TO_NOTHING = 1e-9  # of the cost: what rounding leaves of it, when all was imported
 MOST_FEATURES = 10
+MOST_KEPT = 10  # floors of kinds
 SHARES = ("features that matter", "share")
 OWN_TASKS = (
     "Options are chosen by features, so each is measured on the tasks that suit it. Their means say little about other "
@@ -75,16 +77,19 @@ class KindSummary:
     options: list[OptionSummary]
     failed: int = 0  # attempts
     history: int = 0  # of the reports, those that were imported
+    price: float | None = None  # at which its options are judged
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a simpler rule would have earned per cost, estimated from what is known now."""
+    """What a simpler rule would have earned per cost, estimated from what is known now: from `low` to `high`."""
 
     rule: str
     says: str
-    ratio: float | None
+    ratio: float | None  # None if it cannot be told
     advantage: float | None  # of what was achieved, over this rule: 0.1 is 10 % more
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,39 @@ class FeaturesSummary:
     believed: float  # how much of what features foretell, from 0 to 1
     expected_gain: float | None  # 0.1 is 10 % more
     shares: list[FeatureShare]  # those that matter, most of all first
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A floor or a budget, and the mean per task that it is about, of those that have reported since it was set."""
+
+    limit: str  # floor or budget
+    kind: str | None  # None: of all tasks together
+    wanted: float
+    mean: float | None  # None before the first report
+    recent: float | None  # the same lately, over a few hundred tasks
+    tasks: int
+    price: float  # at which it is just kept, by what is known now
+    slack: bool = False  # it is kept whatever is chosen
+
+    @property
+    def miss(self) -> float | None:
+        """How far the mean is on the wrong side, as a share of what is wanted; 0 if it is kept."""
+        if self.mean is None or self.wanted == 0.0:
+            return None
+        wrong = self.wanted - self.mean if self.limit == "floor" else self.mean - self.wanted
+        return max(0.0, wrong / abs(self.wanted))
+
+
+@dataclass(frozen=True)
+class GoalSummary:
+    """What a scheduler aims at, where that is not the best ratio alone, and how far its limits are kept."""
+
+    goal: str  # ratio, cost or reward
+    floor: float | dict[str, float] | None  # of all tasks, or by kind
+    budget: float | None
+    words: str
+    kept: list[Kept]
 
 
 @dataclass(frozen=True)
@@ -143,6 +181,8 @@ class Summary:
     history_cost: float = 0.0  # of the cost, failures included
     own_completed_ratio: float | None = None  # the completed ratio without history, which comparisons are with
     features: FeaturesSummary | None = None  # None if no task has any, or the policy says nothing of them
+    goal: GoalSummary | None = None  # None if the best ratio is all it is after
+    gain: GainSummary | None = None  # over the baseline; None if none was named
 
     @property
     def own_ratio(self) -> float | None:
@@ -159,7 +199,7 @@ class Summary:
         columns, rows = cells(self.kinds[:MOST_KINDS])
         left = [column for column, name in enumerate(columns) if name in LEFT]
         rules = comparison_cells(self.comparisons)
-        parts = ["\n".join(headline(self))]
+        parts = ["\n".join([*headline(self), *goal_lines(self.goal)])]
         if rows:
             parts.append(table(columns, rows, left))
         if len(self.kinds) > MOST_KINDS:
@@ -176,7 +216,7 @@ class Summary:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        lines = "<br>".join(escape(line) for line in headline(self))
+        lines = "<br>".join(escape(line) for line in [*headline(self), *goal_lines(self.goal)])
         tables = html_table(*cells(self.kinds[:MOST_KINDS])) + html_table(RULES, comparison_cells(self.comparisons))
         if self.features:
             tables += f"<p>{escape(features_line(self.features))}</p>" + html_table(SHARES, share_cells(self.features))
@@ -185,7 +225,7 @@ class Summary:
 
 
 def headline(summary: Summary) -> list[str]:
-    """The totals, in three lines."""
+    """The totals, in three lines, and the gain."""
     expired = f", {summary.expired:,} expired" if summary.expired else ""
     failed = f", {counted(summary.failed, 'failed attempt')}" if summary.failed else ""
     done = f"; {number(summary.completed_ratio)} had every task been done" if summary.failed + summary.expired else ""
@@ -200,7 +240,45 @@ def headline(summary: Summary) -> list[str]:
         f"; {summary.settled_kinds} of {counted(len(summary.kinds), 'kind')} settled",
         f"reward / cost = {number(summary.ratio)}  (Σ {digits(summary.reward)} / {digits(summary.cost)}{own}{done})"
         f"   price θ = {number(summary.price)}",
+        *gain_lines(summary.gain),
     ]
+
+
+def goal_lines(goal: GoalSummary | None) -> list[str]:
+    """What is aimed at, and how far every floor and budget is kept."""
+    if goal is None:
+        return []
+    kept = [f"  {kept_text(each)}" for each in goal.kept[:MOST_KEPT]]
+    more_kinds = len(goal.kept) - MOST_KEPT
+    return [f"goal: {goal.words}", *kept, *([f"  … and {more_kinds} more; --json has them all"] * (more_kinds > 0))]
+
+
+def kept_text(kept: Kept) -> str:
+    """A limit and its mean, in words."""
+    means = "mean reward" if kept.limit == "floor" else "mean cost per task"
+    where = "" if kept.kind is None else f" of {printable(kept.kind)}"
+    if kept.mean is None:
+        return f"{means}{where}: nothing reported since {kept.limit} {kept.wanted:g} was set"
+    wrong = "short of" if kept.limit == "floor" else "over"
+    verdict = f"{kept.miss:.1%} {wrong} {kept.wanted:g}" if kept.miss else "kept"
+    price = "whatever is chosen" if kept.slack else f"price {kept.price:.4g}"
+    return f"{means}{where}: {number(kept.mean)}, {verdict}; lately {number(kept.recent)}   ({price})"
+
+
+def gain_lines(gain: GainSummary | None) -> list[str]:
+    """The gain over the baseline, and what it does not rest on."""
+    if gain is None:
+        return []
+    lines = [f"gain: {gain.says}"]
+    if gain.gain is not None:
+        always = f"whenever you look: {span(gain.gain.always_low, gain.gain.always_high)}"
+        ratios = f"{number(gain.ratio)} against {number(gain.baseline_ratio)}"
+        lines.append(f"      {always}; {ratios}; both agreed on {counted(gain.agreed, 'task')}")
+    if gain.guarded:
+        lines.append(f"      the guard took the baseline for {counted(gain.guarded, 'task')}")
+    if gain.not_held_out:
+        lines.append(f"      {counted(gain.not_held_out, 'task')} could not be held out: no baseline on offer")
+    return lines
 
 
 def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:
@@ -222,12 +300,25 @@ def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:
 
 
 def comparison_cells(comparisons: Sequence[Comparison]) -> list[list[str]]:
-    """A row for every rule that would have been possible."""
+    """A row for every rule."""
     return [
-        [f"{simpler.rule}: {simpler.says}", number(simpler.ratio), more(simpler.advantage)]
-        for simpler in comparisons
-        if simpler.ratio is not None
+        [f"{simpler.rule}: {simpler.says}", range_text(simpler), advantage_text(simpler)] for simpler in comparisons
     ]
+
+
+def range_text(simpler: Comparison) -> str:
+    """What a rule would have earned, from … to …; a dash if that cannot be told."""
+    if simpler.ratio is None or simpler.low is None or simpler.high is None:
+        return "–"
+    return f"{number(simpler.ratio)} ({number(simpler.low)} to {number(simpler.high)})"
+
+
+def advantage_text(simpler: Comparison) -> str:
+    """What we earn beside a rule, if its range tells them apart."""
+    if simpler.advantage is None or simpler.ratio is None or simpler.low is None or simpler.high is None:
+        return ""
+    achieved = simpler.ratio * (1.0 + simpler.advantage)
+    return "cannot be told apart" if simpler.low <= achieved <= simpler.high else more(simpler.advantage)
 
 
 def features_line(features: FeaturesSummary) -> str:

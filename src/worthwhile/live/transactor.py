@@ -11,13 +11,14 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from weakref import WeakSet
 
 import numpy as np
 
 from worthwhile.errors import BadParameter, StoreError, StoreReplaced, UnknownScheduler
+from worthwhile.goals.goal import Goal
 from worthwhile.live.batch import Batch, Spoiled
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
@@ -27,8 +28,10 @@ from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.settings import Settings, policy_text, policy_words
 from worthwhile.live.stores import open_store, without_password
 from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapshot, Transaction
+from worthwhile.live.trials import NO_TRIAL, NOTHING, TrialChange, TrialSettings
 from worthwhile.live.validation import not_negative, worth, yes_or_no
 from worthwhile.policies.base import Policy, checked
+from worthwhile.policies.goal_imed import towards, without_goal
 from worthwhile.policies.registry import DEFAULT, make
 
 MOST_CONFLICTS = 10  # with other transactions, until a batch is given up
@@ -61,16 +64,18 @@ class Transactor(GroupCommit):
         seed: int | None,
         failed_reward: float | None = None,
         store_reasons: bool | None = None,
+        trial: TrialChange = NOTHING,
+        goal: Goal | None = None,
     ) -> None:
         """Agree with the scheduler of this name, or make it."""
         value = None if failed_reward is None else worth("failed_reward", failed_reward)
         keep = yes_or_no("store_reasons", store_reasons)
         header = self.store.transact(
-            lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, value, keep)
+            lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, value, keep, trial, goal)
         )
         if seed is not None and header is not None and header.seed_key != seed_key_of(seed):
             raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
-        self.do(lambda batch: self.agree(batch, policy, overhead, value, keep))
+        self.do(lambda batch: self.agree(batch, policy, overhead, value, keep, trial, goal))
 
     def created(
         self,
@@ -80,18 +85,25 @@ class Transactor(GroupCommit):
         seed: int | None,
         failed_reward: float | None,
         store_reasons: bool | None,
+        trial: TrialChange = NOTHING,
+        goal: Goal | None = None,
     ) -> Header | None:
         if not self.create:
             known, where = ", ".join(tx.schedulers()) or "none", without_password(self.url or "memory")
             raise UnknownScheduler(f"no scheduler {self.name!r} in {where}; there are: {known}")
-        text = self.described(DEFAULT if policy is None else policy, ())
+        kinds = list((goal or Goal()).floors)  # those with floors are the first that have numbers
+        numbers = {kind: number for number, kind in enumerate(kinds)}
+        text = self.described(DEFAULT if policy is None else policy, (), goal, numbers)
         extra = 0.0 if overhead is None else not_negative("overhead", overhead)
         seed_key = secrets.randbits(32) if seed is None else seed_key_of(seed)
-        settings = Settings(1, extra, failed_reward=failed_reward, store_reasons=store_reasons is not False)
+        keep, held_out = store_reasons is not False, trial.applied(NO_TRIAL, 0)
+        refuse_guard(held_out, goal or Goal())
+        settings = Settings(1, extra, failed_reward=failed_reward, store_reasons=keep, trial=held_out)
         tx.create(self.name, seed_key, settings.text())
         header = tx.open(self.name)
         if header is not None and header.names == 0:  # unless another process was faster
-            tx.add(header.id, [NameRow(1, "policy", 1, text)], [], [], [])
+            names = [NameRow(number + 2, "kind", number, kind) for kind, number in numbers.items()]
+            tx.add(header.id, [NameRow(1, "policy", 1, text), *names], [], [], [])
         return header
 
     def agree(
@@ -101,12 +113,17 @@ class Transactor(GroupCommit):
         overhead: float | None,
         failed_reward: float | None = None,
         store_reasons: bool | None = None,
+        trial: TrialChange = NOTHING,
+        goal: Goal | None = None,
     ) -> None:
         """Refuse other settings than the scheduler has."""
         replica = batch.replica
+        if goal is not None and goal != replica.goal:
+            goals = f"scheduler {self.name!r} has the goal {replica.goal.words()}, not {goal.words()}"
+            raise BadParameter(f"{goals}; leave it out, or switch with scheduler.change(goal=…, floor=…, budget=…)")
         if policy is not None:
             has = replica.policies.texts[replica.settings.policy]
-            wanted = self.described(policy, replica.options.texts)
+            wanted = self.described(policy, replica.options.texts, replica.goal, replica.kinds.number)
             if wanted != has:
                 names = f"scheduler {self.name!r} has policy {policy_words(has)}, not {policy_words(wanted)}"
                 raise BadParameter(f"{names}; leave policy out, or switch with scheduler.change(policy=…)")
@@ -119,11 +136,43 @@ class Transactor(GroupCommit):
         if store_reasons is not None and store_reasons != replica.settings.store_reasons:
             has = f"scheduler {self.name!r} has store_reasons {replica.settings.store_reasons}, not {store_reasons}"
             raise BadParameter(f"{has}; leave it out, or switch with scheduler.change(store_reasons=…)")
+        if trial.contradicts(replica.settings.trial):
+            has = f"scheduler {self.name!r} has {replica.settings.trial.in_words()}"
+            raise BadParameter(f"{has}; leave these out, or switch with scheduler.change(baseline=…, holdout=…)")
 
-    def described(self, policy: str | Policy, options: Sequence[str]) -> str:
-        """A policy as text; one that was given as an object is kept."""
+    def change(
+        self,
+        policy: str | Policy | None,
+        overhead: float | None,
+        failed_reward: float | str | None,
+        store_reasons: bool | None,
+        trial: TrialChange,
+        goal: Goal | None,
+        batch: Batch,
+    ) -> None:
+        """Other settings; None leaves one as it is. A goal stays with another policy, if that can keep it."""
+        replica, text = batch.replica, None
+        if policy is not None or goal is not None:
+            wanted = replica.goal if goal is None else goal
+            batch.announce(list(wanted.floors), ())
+            kept: str | Policy = without_goal(replica.fold.policy) if policy is None else policy
+            text = self.described(kept, replica.options.texts, wanted, replica.kinds.number)
+        aimed = replica.goal if goal is None else goal
+        refuse_guard(trial.applied(replica.settings.trial, batch.header.reports), aimed)
+        batch.change(text, overhead, failed_reward, store_reasons, trial)
+
+    def described(
+        self,
+        policy: str | Policy,
+        options: Sequence[str],
+        goal: Goal | None = None,
+        kinds: Mapping[str, int] | None = None,
+    ) -> str:
+        """A policy with its goal as text; one that was given as an object is kept."""
         names = [text.strip('"') for text in options]
         made = make(policy, options=names) if isinstance(policy, str) else checked(policy)
+        if goal is not None:
+            made = checked(towards(made, goal, kinds or {}))
         text = policy_text(made)
         if not isinstance(policy, str):
             self.given_policies.setdefault(text, made)
@@ -255,6 +304,13 @@ def begin_anew_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=begin_anew_in_child)
+
+
+def refuse_guard(trial: TrialSettings, goal: Goal) -> None:
+    """A guard watches the ratio; what keeps a floor or a budget may well have a worse one."""
+    if trial.guard is not None and goal.constrained:
+        says = f"guard = {trial.guard:g} keeps the ratio near the baseline's, and the goal is {goal.words()}"
+        raise BadParameter(f"{says}; leave one of them out: guard='none', or goal='ratio' alone")
 
 
 def seed_key_of(seed: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from worthwhile.errors import BadFeedback, BadParameter, BadTask, Error, UnknownTask
+from worthwhile.goals.goal import Goal, goal_of
 from worthwhile.live.stores.base import MOST_ATTEMPTS
 from worthwhile.policies.features import Feature
 from worthwhile.problem import LARGEST, SMALLEST
@@ -211,6 +212,16 @@ def yes_or_no(name: str, value: Any) -> bool | None:
     if value is not None and not isinstance(value, bool):
         raise BadParameter(f"{name} = {quoted(value)}; it must be True or False")
     return value
+
+
+def goal_said(goal: Any, floor: Any, budget: Any) -> Goal | None:
+    """A goal with its floor and its budget, or None if nothing was said of it."""
+    if goal is None and floor is None and budget is None:
+        return None
+    said = goal_of(goal, floor, budget)
+    for kind in said.floors:
+        check_text("kind", kind, BadParameter)
+    return said
 
 
 def failed_reward_of(value: Any) -> float | str | None:

@@ -47,9 +47,26 @@ class Policy(Protocol):
     # `beyond_usual(state, kind, features)`, what is expected of every option beyond the usual one; and
     # `features_so_far(state)`.
 
+    # A policy with a goal, like a floor or a budget, has three more: aim, choose_at and book. The price of a decision
+    # then depends on what all tasks have brought, and on those that are running; see the functions below.
+
+    # A policy that draws an option at random may say how likely one is, which the log keeps:
+    # `probability(state, kind, options, option)`. Of others it keeps how likely it was given their draws, which is 1.
+
     # A policy that tells failures apart has four more methods: fail, observe_failure, take_back and forgive. Without
     # them a failure is a reward of 0, for good; see the functions of these names below. If it leaves options out for
     # their failures, `benched` and `next_try` tell the pages which, and until when.
+
+
+class Running(NamedTuple):
+    """So many tasks, and what is expected of them, or has come of them."""
+
+    tasks: float
+    reward: float
+    cost: float
+
+
+NOTHING_RUNS = Running(0.0, 0.0, 0.0)
 
 
 class Known(NamedTuple):
@@ -70,7 +87,7 @@ class Known(NamedTuple):
 
 def known(problem: Problem, horizon: int, best: Optimum | None = None) -> Known:
     """Exact bounds, means and optimum of a problem; `best` if that is already solved."""
-    bounds, best_ratio = bounds_of(problem), (best or solve(problem)).ratio
+    bounds, best_ratio = bounds_of(problem), (best or solve(problem)).best_ratio
     reward, cost = np.where(problem.offered, problem.reward, 0.0), np.where(problem.offered, problem.cost, 0.0)
     if problem.can_fail:  # what always fails is worth less than anything
         reward = np.where(problem.offered & ~problem.completing, -np.inf, reward)
@@ -174,6 +191,58 @@ def learn_features(
     method(state, kind, features, option, reward, cost, rng)
 
 
+def has_goal(policy: Any) -> bool:
+    """Whether it has a floor or a budget to keep, and so must know what all tasks have brought."""
+    return hasattr(policy, "aim")
+
+
+def aim(policy: Any, state: Any, kind: int, of_all: Running, of_kind: Running) -> float:
+    """The price for the next task, given what is running of all kinds and of this one; of a policy with a goal."""
+    price: float = policy.aim(state, kind, of_all, of_kind)
+    return price
+
+
+def choose_at(
+    policy: Any,
+    state: Any,
+    price: float,
+    kind: int,
+    features: Floats,
+    options: Indices,
+    pending: Indices,
+    rng: Rng,
+) -> Decision:
+    """The option to take at this price, of a policy with a goal; `features` is empty for a task without any."""
+    made: Decision = policy.choose_at(state, price, kind, features, options, pending, rng)
+    return made
+
+
+def book(policy: Any, state: Any, kind: int, came: Running, expected: Running) -> None:
+    """What came of a task that a policy with a goal has decided, or of one more attempt at it, and what it expected."""
+    policy.book(state, kind, came, expected)
+
+
+def aim_at_nothing(policy: Any, state: Any, kind: int, of_all: Running, of_kind: Running) -> float:
+    return 0.0
+
+
+def choose_at_any_price(
+    policy: Any,
+    state: Any,
+    price: float,
+    kind: int,
+    features: Floats,
+    options: Indices,
+    pending: Indices,
+    rng: Rng,
+) -> Decision:
+    return choose(policy, state, kind, options, pending, rng)
+
+
+def book_nothing(policy: Any, state: Any, kind: int, came: Running, expected: Running) -> None:
+    pass
+
+
 def choose_without_features(
     policy: Policy, state: Any, kind: int, features: Floats, options: Indices, pending: Indices, rng: Rng
 ) -> Decision:
@@ -209,6 +278,9 @@ INSTEAD = {  # of what a policy may lack
     "forgive": forgive_nothing,
     "choose_by_features": choose_without_features,
     "learn_features": learn_no_features,
+    "aim": aim_at_nothing,
+    "choose_at": choose_at_any_price,
+    "book": book_nothing,
 }
 
 

@@ -173,6 +173,11 @@ def scale_failures(failures: Failures, scale: float) -> None:
             failures.unpaid[kind, option] *= scale
 
 
+def success_share(failures: Failures, arm: tuple[int, int], works: float, weight: float) -> float:
+    """How many of an option's tasks have worked, of which there have been so many."""
+    return works / (works + failures.failed[arm] + weight * failures.in_a_row[arm])  # type: ignore[no-any-return]
+
+
 def failure_variance(failures: Failures, arms: Moments, arm: tuple[int, int], weight: float) -> float:
     """How much the cost of failures varies from one completed task to the next: they come in geometric numbers."""
     number = failures.failed[arm] + weight * failures.in_a_row[arm]

@@ -57,6 +57,9 @@ class RandomOption(NamedTuple):
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
         return Decision(options[int(uniform(rng, 0) * len(options))], 0.0, 0.0)
 
+    def probability(self, state: State, kind: int, options: Indices, option: int) -> float:
+        return 1.0 / len(options)
+
     def judge(self, state: State, kind: int, option: int) -> Decision:
         return Decision(option, 0.0, 0.0)
 

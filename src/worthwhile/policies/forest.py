@@ -16,8 +16,8 @@ from worthwhile.policies.features import CATEGORY
 from worthwhile.state import Floats
 
 TREES = 8
-NODES = 256  # of a tree, at most
-MOST_OPTIONS = 1024  # that features are looked at for, the first; nodes take 70 KB for each
+NODES = 512  # of a tree, at most
+MOST_OPTIONS = 1024  # that features are looked at for, the first; nodes take 150 KB for each
 ROWS = 4096  # reports that trees are made from, at most
 FIRST_ROWS = 40  # before the first tree
 SHRINKAGE = 3.0  # κ: a node is worth so many reports less than it has; what is above it makes up for them

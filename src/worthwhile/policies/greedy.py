@@ -78,6 +78,11 @@ class BGreedy(NamedTuple):
             return Decision(option, state.arms.mean_reward[kind, option], state.arms.mean_cost[kind, option])
         return best
 
+    def probability(self, state: CountingState, kind: int, options: Indices, option: int) -> float:
+        best, count = best_ratio(state.arms, kind, options).option, len(options)
+        explores = min(1.0, self.exploration * count / (state.arrivals[kind] + 1.0)) if best >= 0 else 1.0
+        return explores / count + (1.0 - explores) * float(option == best)
+
     def judge(self, state: CountingState, kind: int, option: int) -> Decision:
         return Decision(option, state.arms.mean_reward[kind, option], state.arms.mean_cost[kind, option])
 

@@ -26,10 +26,11 @@ from worthwhile.policies.forest import (
 )
 from worthwhile.rng import Rng, bits
 
-DEEPEST = 10  # splits above a leaf
+DEEPEST = 10  # splits above a leaf, besides those that part kinds
 SMALLEST_LEAF = 5  # reports
 CANDIDATES = 20  # splits looked at, per node
 LOG_CANDIDATES = 2.995732273553991
+MOST_PARTED = 10  # a kind is split off if it has a part like this of the reports
 RENEWED = 1.5  # from one time that all trees are made anew to the next, there are so many times as many reports
 PRIOR_VARIANCE = 10.0  # an option's variance starts from that of all, worth so many reports
 ANY_FEATURE = 8  # of so many candidates, one may be a feature that its report lacks: that may tell, too
@@ -102,15 +103,47 @@ def look_for_split(forest: Forest, rng: Rng) -> int:
     full = making.nodes[0] + 2 > NODES or making.depth[node] == DEEPEST or number < 2 * SMALLEST_LEAF
     if full or making.candidate[0] == CANDIDATES:
         if not full and making.best_gain[0] > 0.0:
-            split(forest)
-        making.node[0] += 1
-        making.candidate[0], making.best_gain[0] = 0, 0.0
+            split(forest, 1)
+        next_node(making)
         return number
     if making.candidate[0] == 0:
         count_node(forest, node)
+        if parts_kinds(forest, node, rng):
+            split(forest, 0)
+            next_node(making)
+            return 2 * number
     look_at_candidate(forest, node, rng)
     making.candidate[0] += 1
     return number
+
+
+def next_node(making: Making) -> None:
+    """Nothing is known yet of how to split it."""
+    making.node[0] += 1
+    making.candidate[0], making.best_gain[0] = 0, 0.0
+
+
+def parts_kinds(forest: Forest, node: int, rng: Rng) -> bool:
+    """Whether a kind of many reports shares no option with the others here. To split it off costs nothing: every option
+    keeps all its reports, and what tells them apart in one kind need not be looked for among those of the others."""
+    rows, making = forest.rows, forest.making
+    begin, end, counts, number = int(making.begin[node]), int(making.end[node]), making.left_counts, 0
+    _, second = bits(rng, TREE_DRAWS + node * CANDIDATES)
+    kind = rows.kind[making.order[begin + (second * (end - begin) >> 32)]]
+    for option in range(counts.shape[0]):
+        counts[option] = 0.0
+    for position in range(begin, end):
+        row = making.order[position]
+        if rows.kind[row] == kind:
+            number += 1
+            counts[rows.option[row]] += 1.0
+    if not max(SMALLEST_LEAF, (end - begin) // MOST_PARTED) <= number <= end - begin - SMALLEST_LEAF:
+        return False
+    for option in range(counts.shape[0]):
+        if 0.0 < counts[option] < making.counts[option]:
+            return False
+    making.best_feature[0], making.best_value[0], making.best_missing_left[0] = KIND, kind_number(kind), False
+    return True
 
 
 def count_node(forest: Forest, node: int) -> None:
@@ -134,7 +167,7 @@ def look_at_candidate(forest: Forest, node: int, rng: Rng) -> None:
     model = int(order[begin + (second * (end - begin) >> 32)])
     feature = first * (known + 1) >> 32
     if feature == known or (first >> 1) % ANY_FEATURE != 0:
-        feature = feature_with_value(rows, model, feature)
+        feature = feature_with_value(rows, model, feature, second)
     value, missing_left = feature_of(rows, model, feature), bool(first & 1)
     for option in range(left_counts.shape[0]):
         left_counts[option] = left_totals[option] = 0.0
@@ -153,13 +186,17 @@ def look_at_candidate(forest: Forest, node: int, rng: Rng) -> None:
             making.best_value[0], making.best_missing_left[0] = value, missing_left
 
 
-def feature_with_value(rows: Rows, row: int, start: int) -> int:
-    """The first feature from `start` on that a report has; after the last one comes its kind, which it always has."""
-    known = int(rows.known[0])
-    for feature in range(start, known):
-        if not math.isnan(rows.features[row, feature]):
-            return feature
-    return KIND
+def feature_with_value(rows: Rows, row: int, start: int, draw: int) -> int:
+    """The first feature that a report has from `start` on, in steps of a random length: each is about as likely.
+
+    Its kind, which it always has, counts as one. Odd steps around a power of two reach every place.
+    """
+    known, places, step = int(rows.known[0]), 1, draw | 1
+    while places <= known:
+        places *= 2
+    while start != known and (start > known or math.isnan(rows.features[row, start])):
+        start = (start + step) % places
+    return KIND if start == known else start
 
 
 def gain_of_split(making: Making) -> float:
@@ -182,7 +219,7 @@ def more_than_chance(making: Making, gain: float) -> float:
     return max(0.0, gain - options - 2.0 * math.sqrt(options * LOG_CANDIDATES) - 2.0 * LOG_CANDIDATES)
 
 
-def split(forest: Forest) -> None:
+def split(forest: Forest, deeper: int) -> None:
     """Two new nodes below the one at hand; its reports are put in order."""
     rows, trees, making, own = forest.rows, forest.trees, forest.making, int(forest.making.node[0])
     first = int(making.slot[0]) * NODES
@@ -199,7 +236,7 @@ def split(forest: Forest) -> None:
     making.begin[left], making.end[left] = making.begin[own], border
     making.begin[left + 1], making.end[left + 1] = border, making.end[own]
     for side in range(left, left + 2):
-        making.depth[side] = making.depth[own] + 1
+        making.depth[side] = making.depth[own] + deeper
         new_node(trees, first + side, node)
     making.nodes[0] += 2
     if feature != KIND:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from worthwhile.policies.failures import (
     record_failure,
     record_success,
     scale_failures,
+    success_share,
     take_failure_back,
 )
 from worthwhile.policies.features import ByFeatures, FeaturesSoFar
@@ -52,6 +53,7 @@ IMPRESSION_RIVALS = 4.0  # … with (A − 1) to this power
 NOTHING_YET = 1.9  # n rewards of 0 count for at most this · ln(n + 1), rivals counted twice
 ONE_OFF_RATIO, ONE_OFF_ERRORS = 3.0, 6.0  # a first cost is so many times the next; above it by so many deviations
 LOG_2 = 0.6931471805599453
+LEAST_WORTH = 0.125  # of what a task brings: where cost is to be saved, and has next to no price, a try is no ruin
 LOG_HALF = -LOG_2  # an option that was never tried counts as half a pull
 HEAVIEST = 2.0**400  # weights are scaled down when one gets here
 LIGHTEST = 2.0**-400  # what has been seen once never weighs nothing, or it would count as new
@@ -75,10 +77,34 @@ class State(NamedTuple):
     forest: Forest
 
 
+class Terms(NamedTuple):
+    """The terms on which options are judged; for the best ratio, the price is that ratio, and completed tasks count."""
+
+    price: float
+    per_task: bool  # a failure counts as a task that brings nothing
+    least_cost: bool  # what is lost is counted in cost, not in reward
+    left_out: int  # an option that is not to be taken now, −1 if there is none
+
+
+def ratio_terms(state: State) -> Terms:
+    """The price as it is; a failure only makes the task dearer that it leads to."""
+    return Terms(state.plug_in.price[0], False, False, -1)
+
+
+def with_failures(
+    failures: Failures, terms: Terms, arm: tuple[int, int], reward: float, cost: float, pulls: float, weight: float
+) -> tuple[float, float]:
+    """What an option brings and costs on these terms, with the failures that no success has paid for yet."""
+    cost += failures.unpaid[arm] / pulls
+    share = success_share(failures, arm, pulls, weight) if terms.per_task else 1.0
+    return share * reward, share * cost
+
+
 def best_tried(
-    arms: Moments, failures: Failures, price: float, kind: int, options: Iterable[int]
+    arms: Moments, failures: Failures, terms: Terms, weight: float, kind: int, options: Iterable[int]
 ) -> tuple[int, float, float, float]:
     """How many of the options have reported and are not benched; R̄, C̄ and z* = R̄ − θC̄ of the best of them."""
+    price = terms.price
     pulls, mean_reward, mean_cost, _, _, _ = arms
     failing = failures.reports[kind] > 0.0
     tried, best_reward, best_cost, best_score = 0, 0.0, 0.0, -math.inf
@@ -88,20 +114,20 @@ def best_tried(
             tried += 1
             reward, cost = mean_reward[arm], mean_cost[arm]
             if failing:
-                cost += failures.unpaid[arm] / pulls[arm]
+                reward, cost = with_failures(failures, terms, arm, reward, cost, pulls[arm], weight)
             score = reward - price * cost
             if score > best_score:
                 best_reward, best_cost, best_score = reward, cost, score
     return tried, best_reward, best_cost, best_score
 
 
-def refresh(state: State, kind: int) -> None:
-    """Let the kind contribute its best tried option under the current price.
+def refresh(state: State, terms: Terms, kind: int) -> None:
+    """Let the kind contribute its best tried option on these terms.
 
     Where options are chosen by features, each looks better than it is elsewhere: what was really earned says more.
     """
-    every, price = range(state.arms.pulls.shape[1]), state.plug_in.price[0]
-    _, reward, cost, _ = best_tried(state.arms, state.failures, price, kind, every)
+    every = range(state.arms.pulls.shape[1])
+    _, reward, cost, _ = best_tried(state.arms, state.failures, terms, state.weight[0], kind, every)
     gates = state.forest.gates
     if len(gates.recent) > 0 and gates.recent[kind] == RECENT:
         reward, cost = gates.recent_reward[kind], gates.recent_cost[kind]
@@ -149,10 +175,10 @@ def was_one_off(arms: Moments, weight: float, kind: int, option: int, cost: floa
 
 def record_arrival(state: State, kind: int, half_life: float) -> None:
     """One more task of the kind; the price follows, and all that is known fades."""
-    other = arrive(state.plug_in, kind, state.weight[0])
-    refresh(state, kind)
+    other, terms = arrive(state.plug_in, kind, state.weight[0]), ratio_terms(state)
+    refresh(state, terms, kind)
     if other != kind:
-        refresh(state, other)
+        refresh(state, terms, other)
     settle(state.plug_in)
     if half_life > 0.0:
         fade(state, half_life)
@@ -192,12 +218,14 @@ def price_of_a_try(behind: float, worth: float, log_rivals: float) -> float:
     return log_rivals + 0.5 * math.log(1.0 + setback * setback)
 
 
-def first_try(state: State, tried: int, kind: int, options: Indices, pending: Indices, enough: float, rng: Rng) -> int:
+def first_try(
+    state: State, price: float, tried: int, kind: int, options: Indices, pending: Indices, enough: float, rng: Rng
+) -> int:
     """The position of the option that must be tried before any is judged; −1 if there is none."""
     failures, sharing, shared = state.failures, state.sharing, is_shared(state.sharing, kind)
     forced = next_forced(failures, state.arms, sharing, shared, kind, options, pending, enough)
     if forced < 0 and tried == 0 and shared:
-        forced = best_forecast(failures, sharing, state.plug_in.price[0], kind, options, pending)
+        forced = best_forecast(failures, sharing, price, kind, options, pending)
     if forced < 0 and tried == 0:
         forced = least_busy(failures, kind, options, pending, rng)
     return forced
@@ -230,33 +258,39 @@ def expected(state: State, kind: int, option: int) -> Decision:
     return Decision(option, arms.mean_reward[kind, option], arms.mean_cost[kind, option])
 
 
+def worth_of(terms: Terms, reward: float, cost: float) -> float:
+    """w: what a task of the leader brings or, where cost is to be saved, what its cost is worth."""
+    return max(terms.price * cost, LEAST_WORTH * abs(reward)) if terms.least_cost else abs(reward)
+
+
 def choose_overall(
-    policy: RatioImed, state: State, kind: int, options: Indices, pending: Indices, rng: Rng
+    policy: Any, state: State, terms: Terms, kind: int, options: Indices, pending: Indices, rng: Rng
 ) -> Decision:
-    """The option with the least evidence against it, whatever the features of the task."""
-    arms, failures, price, weight = state.arms, state.failures, state.plug_in.price[0], state.weight[0]
+    """The option with the least evidence against it on these terms, whatever the features of the task."""
+    arms, failures, weight = state.arms, state.failures, state.weight[0]
+    price, left_out = terms.price, terms.left_out
     all_pulls, mean_reward, mean_cost, reward_squares, _, _ = arms
     if len(options) == 1:
         return expected(state, kind, options[0])
-    tried, leader_reward, leader_cost, top = best_tried(arms, failures, price, kind, options)  # top is z*
+    tried, leader_reward, leader_cost, top = best_tried(arms, failures, terms, weight, kind, options)  # top is z*
     suspicious = state.one_offs[kind] > 0.0  # where one first report said nothing, others may not, either
     if tried < len(options) or suspicious:
-        forced = first_try(state, tried, kind, options, pending, weight if suspicious else 0.0, rng)
+        forced = first_try(state, price, tried, kind, options, pending, weight if suspicious else 0.0, rng)
         if forced >= 0:
             return expected(state, kind, options[forced])
     pooled = pool(arms, kind, options, price, weight, state.least_cost[0] > 0.0)
     failing = failures.reports[kind] > 0.0
-    worth, log_rivals = abs(leader_reward), math.log(len(options) - 1.0)  # w, ln(A − 1)
+    worth, log_rivals = worth_of(terms, leader_reward, leader_cost), math.log(len(options) - 1.0)  # w, ln(A − 1)
     judged = tried < len(options) and policy.half_life == 0.0  # pulls that fade never outweigh a forecast that does not
     trusted = trust(state.sharing, price * leader_cost) if judged else 0.0
     best, best_index = options[0], math.inf
     for option in options:
         arm, index = (kind, option), math.inf
         pulls = all_pulls[arm]
-        if pulls > 0.0 and not (failing and failures.next_try[arm] > 0.0):
+        if pulls > 0.0 and option != left_out and not (failing and failures.next_try[arm] > 0.0):
             reported, reward, cost, varies = pulls / weight, mean_reward[arm], mean_cost[arm], 0.0
             if failing:
-                cost += failures.unpaid[arm] / pulls
+                reward, cost = with_failures(failures, terms, arm, reward, cost, pulls, weight)
                 varies = failure_variance(failures, arms, arm, weight)
             pulls = reported + pending[option]  # m
             index, behind = math.log(pulls), top - (reward - price * cost)  # ln m, d
@@ -301,12 +335,12 @@ class RatioImed(NamedTuple):
         )
 
     def choose(self, state: State, kind: int, options: Indices, pending: Indices, rng: Rng) -> Decision:
-        return choose_overall(self, state, kind, options, pending, rng)
+        return choose_overall(self, state, ratio_terms(state), kind, options, pending, rng)
 
     def choose_by_features(
         self, state: State, kind: int, features: Floats, options: Indices, pending: Indices, rng: Rng
     ) -> Decision:
-        made = choose_overall(self, state, kind, options, pending, rng)
+        made = choose_overall(self, state, ratio_terms(state), kind, options, pending, rng)
         if len(options) == 1 or state.forest.making.made[0] < TREES:
             return made
         price, weight = state.plug_in.price[0], state.weight[0]
@@ -357,7 +391,7 @@ class RatioImed(NamedTuple):
         self, state: State, kind: int, features: Floats, options: Indices, pending: Indices, taken: int, rng: Rng
     ) -> ByFeatures:
         """What of a task led to the option that was taken."""
-        made = choose_overall(self, state, kind, options, pending, rng)
+        made = choose_overall(self, state, ratio_terms(state), kind, options, pending, rng)
         price, weight = state.plug_in.price[0], state.weight[0]
         return what_mattered(
             state.arms, state.failures, state.forest, price, weight, kind, features, options, made.option, taken, rng

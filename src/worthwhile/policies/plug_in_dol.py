@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from worthwhile.decision import Decision, PlugIn, arrive, contribute, most_promising, new_plug_in, settle
-from worthwhile.learning import Arms, new_arms, optimistic, record
+from worthwhile.learning import Arms, Bounds, new_arms, optimistic, record
 from worthwhile.policies.base import not_negative, positive
 from worthwhile.rng import Rng
 from worthwhile.state import Indices
@@ -19,16 +19,21 @@ class State(NamedTuple):
     plug_in: PlugIn
 
 
-def refresh(policy: PlugInDol, state: State, kind: int) -> None:
-    """Let the kind contribute its best tried option under the current price."""
-    arms, price = state.arms, state.plug_in.price[0]
+def best_tried(bounds: Bounds, arms: Arms, price: float, kind: int) -> tuple[float, float]:
+    """Optimistic reward and cost of the kind's tried option with the largest r̂ − θ·č; zeros if none was tried."""
     best_reward, best_cost, best_score = 0.0, 0.0, -math.inf
     for option in range(arms.pulls.shape[1]):
         if arms.pulls[kind, option] > 0.0:
-            reward, cost = optimistic(policy, arms, kind, option)
+            reward, cost = optimistic(bounds, arms, kind, option)
             if reward - price * cost > best_score:
                 best_reward, best_cost, best_score = reward, cost, reward - price * cost
-    contribute(state.plug_in, kind, best_reward, best_cost)
+    return best_reward, best_cost
+
+
+def refresh(policy: PlugInDol, state: State, kind: int) -> None:
+    """Let the kind contribute its best tried option under the current price."""
+    reward, cost = best_tried(policy, state.arms, state.plug_in.price[0], kind)
+    contribute(state.plug_in, kind, reward, cost)
 
 
 class PlugInDol(NamedTuple):

@@ -11,6 +11,8 @@ from worthwhile.policies.base import Known, Policy, checked
 from worthwhile.policies.bts import Bts
 from worthwhile.policies.dol_rm import DolRm
 from worthwhile.policies.fixed import FixedOption, RandomOption
+from worthwhile.policies.gap_ucb import GapUcb
+from worthwhile.policies.goal_imed import GoalImed
 from worthwhile.policies.greedy import BGreedy, KindGreedy
 from worthwhile.policies.imed import RatioImed
 from worthwhile.policies.linear import LinearGreedy, LinearTs
@@ -21,6 +23,7 @@ from worthwhile.policies.plug_in_dol import PlugInDol
 from worthwhile.policies.plug_ts import PlugTs
 from worthwhile.policies.running_ratio import RunningRatio
 from worthwhile.policies.sample_rm import SampleRm
+from worthwhile.policies.solved_dol import SolvedDol
 from worthwhile.policies.thompson import RatioThompson, RewardThompson
 from worthwhile.policies.ucb import RatioUcb, RewardUcb
 
@@ -44,13 +47,16 @@ class Listed(NamedTuple):
 
 LIST: dict[str, Listed] = {
     "ratio-imed": Listed(RatioImed),
+    "goal-imed": Listed(GoalImed),
     "dol-rm": Listed(DolRm),
     "dol-rm-anytime": Listed(DolRm, {"anytime": True}, "DOL-RM with the step of the paper's figures, 1/(c_min (t+1))."),
     "sample-rm": Listed(SampleRm),
     "running-ratio-dol": Listed(RunningRatio),
     "plug-in-dol": Listed(PlugInDol),
+    "solved-dol": Listed(SolvedDol),
     "reward-ucb": Listed(RewardUcb),
     "ratio-ucb": Listed(RatioUcb),
+    "gap-ucb": Listed(GapUcb),
     "reward-ts": Listed(RewardThompson),
     "ratio-ts": Listed(RatioThompson),
     "plug-ts": Listed(PlugTs),

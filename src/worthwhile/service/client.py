@@ -15,14 +15,26 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from worthwhile.errors import BadParameter, BadRequest, Error, MissingExtra, Overloaded, ServiceError
+from worthwhile.goals.goal import Floor, Goal
+from worthwhile.live.evaluate import Evaluation
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.history import Line, table_at, write_table
 from worthwhile.live.history_files import read_history
+from worthwhile.live.promotion import Promotion
 from worthwhile.live.recorded import Recorded
 from worthwhile.live.settings import policy_text, policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
-from worthwhile.live.validation import Option, feature_text, not_negative, option_text, task_number, yes_or_no
+from worthwhile.live.trials import trial_change
+from worthwhile.live.validation import (
+    Option,
+    feature_text,
+    goal_said,
+    not_negative,
+    option_text,
+    task_number,
+    yes_or_no,
+)
 from worthwhile.policies.base import Policy
 from worthwhile.policies.features import Feature
 
@@ -86,6 +98,14 @@ class Client:
         overhead: float | None = None,
         failed_reward: float | None = None,
         store_reasons: bool | None = None,
+        goal: str | Goal | None = None,
+        floor: Floor | None = None,
+        budget: float | None = None,
+        baseline: Option | Mapping[str, Option] = None,
+        holdout: float | None = None,
+        explore: float | None = None,
+        guard: float | None = None,
+        guard_error: float | None = None,
         lease: float | None = None,
         seed: int | None = None,
         timeout: float = TIMEOUT,
@@ -105,6 +125,8 @@ class Client:
             raise BadParameter(f"url {url!r}: {error}; write http://host:port") from None
         settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed, "failed_reward": failed_reward}
         settings |= {"store_reasons": yes_or_no("store_reasons", store_reasons)}
+        settings |= trial_settings(baseline, holdout, explore, guard, guard_error)
+        settings |= goal_fields(goal, floor, budget)
         if any(value is not None for value in settings.values()):
             try:
                 self._send("PUT", "", settings)
@@ -158,9 +180,10 @@ class Client:
         features: Mapping[str, Feature] | None = None,
         key: str | None = None,
         lease: float | None = None,
+        usual: Option = None,
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
-        body = new_task(kind, options, features, key, self.lease if lease is None else lease)
+        body = new_task(kind, options, features, key, self.lease if lease is None else lease, usual)
         return self._task(self._ask(Decided, "POST", "/tasks", body))
 
     def _task(self, decided: Decided) -> Task:
@@ -187,9 +210,10 @@ class Client:
         features: Mapping[str, Feature] | None = None,
         key: str | None = None,
         lease: float | None = None,
+        usual: Option = None,
     ) -> Task:
         """The same as `decide`, for a `with` block that sets task.reward."""
-        return self.decide(kind, options, features=features, key=key, lease=lease)
+        return self.decide(kind, options, features=features, key=key, lease=lease, usual=usual)
 
     def report(
         self, id: str | int, reward: float | None = None, cost: float | None = None, attempt: int | None = None
@@ -251,19 +275,40 @@ class Client:
         overhead: float | None = None,
         failed_reward: float | str | None = None,
         store_reasons: bool | None = None,
+        goal: str | Goal | None = None,
+        floor: Floor | None = None,
+        budget: float | None = None,
+        baseline: Option | Mapping[str, Option] = None,
+        holdout: float | None = None,
+        explore: float | None = None,
+        guard: float | str | None = None,
+        guard_error: float | None = None,
     ) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task.
 
         From now on a failure is a result worth `failed_reward`; "none" undoes that. With `store_reasons=False` it is no
-        longer stored why tasks fail.
+        longer stored why tasks fail. `baseline`, `holdout`, `explore` and `guard` hold from the next task on. A goal
+        replaces the one before, with its floor and its budget; goal="ratio" alone drops both.
         """
         keep = yes_or_no("store_reasons", store_reasons)
         settings = {"overhead": overhead, "failed_reward": failed_reward, "store_reasons": keep}
+        settings |= trial_settings(baseline, holdout, explore, guard, guard_error) | goal_fields(goal, floor, budget)
         self._send("PATCH", "", {"policy": policy_name(policy), **settings})
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at."""
         return self._ask(Summary, "GET", "/summary")
+
+    def evaluate(self, rule: str | None = None, *, policy: str | Policy | None = None) -> Evaluation:
+        """What a rule (always:OPTION, baseline, greedy, random) or a policy would have earned per cost on this log."""
+        query = {"rule": rule, "policy": policy_name(policy)}
+        return self._ask(
+            Evaluation, "GET", "/evaluation", **{name: text for name, text in query.items() if text is not None}
+        )
+
+    def promote(self, share: float | None = None) -> Promotion:
+        """What share of the tasks the scheduler should decide next; given one, it does from now on."""
+        return self._ask(Promotion, "POST", "/promote", {"share": share})
 
     def explain(self, task: Task | str | int) -> Explanation:
         """Why that option: everything as it was when the decision was made."""
@@ -330,13 +375,31 @@ def new_task(
     features: Mapping[str, Feature] | None,
     key: str | None,
     lease: float | None,
+    usual: Option = None,
 ) -> dict[str, Any]:
     """A task to be decided; a key of our own makes it safe to ask again."""
     listed = options if isinstance(options, str | bytes) else list(map(plain, options))
     key = uuid.uuid4().hex if key is None else key
     text = feature_text(features)
     known = None if text is None else msgspec.Raw(text.encode())
-    return {"kind": kind, "options": listed, "features": known, "key": key, "lease": lease}
+    return {
+        "kind": kind, "options": listed, "features": known, "key": key, "lease": lease, "usual": plain(usual),
+    }  # fmt: skip
+
+
+def trial_settings(
+    baseline: Option | Mapping[str, Option],
+    holdout: float | None,
+    explore: float | None,
+    guard: float | str | None,
+    guard_error: float | None,
+) -> dict[str, Any]:
+    """What is held out, checked here: a share beyond 1 is refused before it is sent."""
+    trial_change(baseline, holdout, explore, guard, guard_error)
+    shares = {"holdout": holdout, "explore": explore, "guard": guard, "guard_error": guard_error}
+    if isinstance(baseline, Mapping):
+        return {"baseline": {kind: plain(option) for kind, option in baseline.items()}, **shares}
+    return {"baseline": plain(baseline), **shares}
 
 
 def task_path(id: str | int) -> str:
@@ -353,6 +416,12 @@ def from_numpy(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
     raise BadRequest(f"{value!r}: JSON has no word for it; give numbers and text")
+
+
+def goal_fields(goal: str | Goal | None, floor: Floor | None, budget: float | None) -> dict[str, Any]:
+    """A goal as the service is told it; what was not said is None."""
+    said = goal_said(goal, floor, budget)
+    return {"goal": None, "floor": None, "budget": None} if said is None else said.to_json()
 
 
 def policy_name(policy: str | Policy | None) -> str | None:

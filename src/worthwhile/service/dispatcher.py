@@ -17,12 +17,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
 from worthwhile.formatting import printable
+from worthwhile.goals.goal import Floor
 from worthwhile.live.group_commit import Request
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import SessionRow, TokenRow, Transaction
 from worthwhile.live.summary import Summary, counted
-from worthwhile.live.validation import check_text
+from worthwhile.live.trials import trial_change
+from worthwhile.live.validation import Option, check_text, goal_said
 from worthwhile.service.look_up import LookUp, Turnstile
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,9 @@ class Job(NamedTuple):
     done: asyncio.Future[None]
 
 
+GOAL_FIELDS = 3  # of the settings below, after those of every scheduler
+
+
 class InitialSettings(NamedTuple):
     """The settings of a scheduler that is to be made; with one that exists, they have to agree with it."""
 
@@ -55,6 +60,14 @@ class InitialSettings(NamedTuple):
     seed: int | None = None
     failed_reward: float | None = None
     store_reasons: bool | None = None
+    goal: str | None = None
+    floor: Floor | None = None
+    budget: float | None = None
+    baseline: Option | dict[str, Option] = None
+    holdout: float | None = None
+    explore: float | None = None
+    guard: float | None = None
+    guard_error: float | None = None
 
 
 class Dispatcher:
@@ -246,8 +259,9 @@ class Dispatchers:
                 return dispatcher
         dispatcher = self.open[name]
         if settings is not None:
-            agree, (policy, overhead, _, worth, keep) = dispatcher.scheduler._transactor.agree, settings
-            await dispatcher.do(Request(lambda batch: agree(batch, policy, overhead, worth, keep)), self.patience)
+            agree, (policy, overhead, _, worth, keep, *said) = dispatcher.scheduler._transactor.agree, settings
+            told = policy, overhead, worth, keep, trial_change(*said[GOAL_FIELDS:]), goal_said(*said[:GOAL_FIELDS])
+            await dispatcher.do(Request(lambda batch: agree(batch, *told)), self.patience)
         return dispatcher
 
     async def start(self, name: str, settings: InitialSettings | None) -> Dispatcher:

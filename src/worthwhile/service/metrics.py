@@ -59,6 +59,18 @@ class Metrics:
         for name, attribute in FEATURES_METRICS:
             lines.append(f"# TYPE worthwhile_{name} gauge")
             lines += [line for summary in summaries for line in features_lines(name, attribute, summary)]
+        for name, attribute in LIMIT_METRICS:
+            lines.append(f"# TYPE worthwhile_{name} gauge")
+            lines += [line for summary in summaries for line in limit_lines(name, attribute, summary)]
+        for name, attribute in GAIN_METRICS:
+            lines.append(f"# TYPE worthwhile_{name} gauge")
+            lines += [line for summary in summaries for line in gain_lines(name, attribute, summary)]
+        lines.append("# TYPE worthwhile_held_out_total counter")
+        lines += [
+            f'worthwhile_held_out_total{{scheduler="{escaped(summary.scheduler)}"}} {summary.gain.held_out}'
+            for summary in summaries
+            if summary.gain
+        ]
         lines.append("# TYPE worthwhile_feature_share gauge")
         lines += [line for summary in summaries for line in share_lines(summary)]
         return "\n".join(lines) + "\n"
@@ -74,6 +86,21 @@ MOST_OPTIONS = 1000  # of a scheduler, those with the most failures first: every
 FEATURES_METRICS = (  # of schedulers whose tasks have features
     ("features_believed", "believed"),
     ("features_expected_gain", "expected_gain"),
+)
+
+LIMIT_METRICS = (  # of schedulers with a floor or a budget: each of these limits, and the mean that it is about
+    ("limit", "wanted"),
+    ("limit_mean", "mean"),
+    ("limit_recent", "recent"),
+    ("limit_price", "price"),
+)
+
+GAIN_METRICS = (  # of schedulers that have held out enough tasks to tell
+    ("gain", "value"),
+    ("gain_low", "low"),
+    ("gain_high", "high"),
+    ("gain_always_low", "always_low"),
+    ("gain_always_high", "always_high"),
 )
 
 SCHEDULER_METRICS = (
@@ -119,6 +146,23 @@ def option_lines(name: str, attribute: str, summary: Summary) -> list[str]:
 def features_lines(name: str, attribute: str, summary: Summary) -> list[str]:
     value = getattr(summary.features, attribute, None)
     return [] if value is None else [f'worthwhile_{name}{{scheduler="{escaped(summary.scheduler)}"}} {value!r}']
+
+
+def limit_lines(name: str, attribute: str, summary: Summary) -> list[str]:
+    lines = []
+    for kept in (summary.goal.kept if summary.goal else [])[:MOST_OPTIONS]:
+        labels = {"scheduler": summary.scheduler, "limit": kept.limit, "kind": kept.kind or ""}
+        text = ",".join(f'{label}="{escaped(value)}"' for label, value in labels.items())
+        if (value := getattr(kept, attribute)) is not None:
+            lines.append(f"worthwhile_{name}{{{text}}} {value!r}")
+    return lines
+
+
+def gain_lines(name: str, attribute: str, summary: Summary) -> list[str]:
+    shown = summary.gain and summary.gain.gain
+    if not shown:
+        return []
+    return [f'worthwhile_{name}{{scheduler="{escaped(summary.scheduler)}"}} {getattr(shown, attribute)!r}']
 
 
 def share_lines(summary: Summary) -> list[str]:

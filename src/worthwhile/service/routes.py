@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,16 +16,19 @@ import msgspec
 from worthwhile import __version__
 from worthwhile.errors import BadFeedback, BadRequest, BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
+from worthwhile.live.evaluate import Evaluation
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.group_commit import Request
 from worthwhile.live.history import TYPES, Line, take_in
+from worthwhile.live.promotion import Promotion, promotion, share_to_set
 from worthwhile.live.recorded import Recorded, recorded
 from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
-from worthwhile.live.validation import check_text, failed_reward_of, not_negative, option_text, task_number
+from worthwhile.live.trials import trial_change
+from worthwhile.live.validation import check_text, failed_reward_of, goal_said, not_negative, option_text, task_number
 from worthwhile.policies.registry import check_importable
 from worthwhile.service import schemas
 from worthwhile.service.dispatcher import Dispatcher, InitialSettings
@@ -68,7 +72,10 @@ async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
     check_policy(call)
     dispatchers, name = call.service.dispatchers, call.path["scheduler"]
     body = call.body
-    settings = InitialSettings(body.policy, body.overhead, body.seed, body.failed_reward, body.store_reasons)
+    settings = InitialSettings(
+        body.policy, body.overhead, body.seed, body.failed_reward, body.store_reasons, body.goal, body.floor,
+        body.budget, body.baseline, body.holdout, body.explore, body.guard, body.guard_error,
+    )  # fmt: skip
     new = name not in dispatchers.open and name not in await dispatchers.all_names()
     await dispatchers.find_or_create(name, settings)
     if new:
@@ -82,9 +89,15 @@ async def read_scheduler(call: Call) -> schemas.SchedulerFacts:
         settings, header = batch.replica.settings, batch.header
         policy = policy_words(batch.replica.policies.texts[settings.policy])
         retired = [schemas.RetiredOption(msgspec.json.decode(option), kind) for kind, option in settings.retired]
-        told = (settings.overhead, settings.failed_reward, settings.store_reasons, retired)
-        counts = (header.tasks, header.reports)
-        return schemas.SchedulerFacts(call.path["scheduler"], policy, *told, *counts)
+        goal = batch.replica.goal
+        aimed = goal.goal, goal.floors or goal.total_floor, goal.budget
+        told = (settings.overhead, settings.failed_reward, settings.store_reasons, *aimed, retired)
+        counts, trial = (header.tasks, header.reports), settings.trial
+        baseline = {kind or "": msgspec.json.decode(option) for kind, option in trial.baseline}
+        facts = schemas.SchedulerFacts(call.path["scheduler"], policy, *told, *counts)
+        facts.baseline, facts.holdout, facts.explore = baseline, trial.holdout, trial.explore
+        facts.guard, facts.guard_error = trial.guard, trial.guard_error
+        return facts
 
     answer: schemas.SchedulerFacts = await call.do(Request(facts))
     return answer
@@ -113,14 +126,13 @@ async def change_and_record(
 
 async def change_scheduler(call: Call) -> schemas.SchedulerFacts:
     check_policy(call)
-    policy, overhead = call.body.policy, call.body.overhead
-    extra = None if overhead is None else not_negative("overhead", overhead)
-    worth, keep = failed_reward_of(call.body.failed_reward), call.body.store_reasons
+    body = call.body
+    extra = None if body.overhead is None else not_negative("overhead", body.overhead)
+    worth, goal = failed_reward_of(body.failed_reward), goal_said(body.goal, body.floor, body.budget)
+    trial = trial_change(body.baseline, body.holdout, body.explore, body.guard, body.guard_error)
 
     def change(scheduler: Scheduler, batch: Batch) -> None:
-        options = batch.replica.options.texts
-        text = None if policy is None else scheduler._transactor.described(policy, options)
-        batch.change(text, extra, worth, keep)
+        scheduler._transactor.change(body.policy, extra, worth, body.store_reasons, trial, goal, batch)
 
     return await changed(call, "settings changed", change)
 
@@ -148,7 +160,7 @@ async def announce(call: Call) -> schemas.SchedulerFacts:
 async def decide(call: Call) -> schemas.Decided:
     dispatcher, body, common_key = await call.dispatcher(), call.body, header_key(call)
     key = body.key or common_key
-    deciding = Deciding(dispatcher.scheduler, body.kind, body.options, key, body.lease, features=body.features)
+    deciding = Deciding(dispatcher.scheduler, body.kind, body.options, key, body.lease, body.features, body.usual)
     task = await dispatcher.do(deciding, call.service.dispatchers.patience)
     return decided(task)
 
@@ -163,7 +175,7 @@ async def decide_many(call: Call) -> schemas.DecidedMany:
 
     def deciding(index: int, task: schemas.Decide) -> Request:
         key = task.key or (None if common_key is None else f"{common_key}.{index}")
-        return Deciding(dispatcher.scheduler, task.kind, task.options, key, task.lease, features=task.features)
+        return Deciding(dispatcher.scheduler, task.kind, task.options, key, task.lease, task.features, task.usual)
 
     answers = await ask_each(call, dispatcher, call.body.tasks, deciding)
     return schemas.DecidedMany(
@@ -314,6 +326,30 @@ async def summary(call: Call) -> Summary:
     return replace(summary, kinds=most_reported[: call.query.kinds])
 
 
+async def evaluation(call: Call) -> Evaluation:
+    query = call.query
+    path = (query.policy or "").partition(",")[0]
+    if ":" in path:
+        check_importable(path, call.service.allowed_policies)
+    scheduler = (await call.dispatcher()).scheduler
+    asked = "evaluate", scheduler.name, query.rule, query.policy
+    return await call.service.dispatchers.share(asked, partial(scheduler.evaluate, policy=query.policy), query.rule)
+
+
+async def promote(call: Call) -> Promotion:
+    """Set, and in the audit log, if a share is given."""
+    scheduler, share = (await call.dispatcher()).scheduler, call.body.share
+    holdout = share_to_set(share)
+    told = await call.read(scheduler.promote)
+    if holdout is None:
+        return told
+    trial = trial_change(holdout=holdout)
+    details = {"share": share}
+    await change_and_record(call, "promoted", lambda _, batch: batch.change(None, None, trial=trial), details)
+    summary = await call.read(scheduler.summary)
+    return promotion(summary.gain, was_set=True)
+
+
 async def series(call: Call) -> schemas.Series:
     statistics = (await call.dispatcher()).scheduler._transactor.statistics
     return schemas.Series(await call.read(statistics.series, call.query.points))
@@ -402,6 +438,8 @@ ENDPOINTS = (
     Endpoint("POST", TASK + "/cancel", "report", cancel, "It will not report", schemas.Cancel),
     Endpoint("POST", ONE + "/reports", "report", report_many, "Report many", schemas.ReportMany),
     Endpoint("GET", ONE + "/summary", "read", summary, "How it stands", query=schemas.Kinds),
+    Endpoint("GET", ONE + "/evaluation", "read", evaluation, "What a rule would have earned", query=schemas.Evaluate),
+    Endpoint("POST", ONE + "/promote", "admin", promote, "What share to decide next", schemas.Promote),
     Endpoint("GET", ONE + "/series", "read", series, "The ratio over time", query=schemas.Points),
     Endpoint("GET", ONE + "/export", "read", export, "The log", query=schemas.Format, content_types=LOG),
     Endpoint("POST", ONE + "/retire", "admin", retire, "Never choose it again", schemas.Retire),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -30,7 +30,21 @@ Features = Annotated[
     ),
 ]
 StoreReasons = Annotated[bool, Meta(description="whether it is kept why tasks failed, which may be personal")]
+Aim = Annotated[
+    Literal["ratio", "cost", "reward"],
+    Meta(description="what to aim at; a floor alone implies cost, a budget alone reward, ratio alone drops both"),
+]
+MeanReward = (
+    Annotated[Number, Meta(description="the mean reward per task not to fall below")]
+    | Annotated[dict[Text, Number], Meta(min_length=1, description="the same, by kind")]
+)
+MeanCost = Annotated[Number, Meta(gt=0.0, description="the mean cost per task not to exceed, overhead included")]
 Count = Annotated[int, Meta(ge=1, le=1000)]
+Baseline = Annotated[
+    Option | dict[Text, Option],
+    Meta(description="what a task would take without a scheduler: one option, or one for each kind; {} for none"),
+]
+Share = Annotated[Number, Meta(ge=0.0, le=1.0, description="of the tasks")]
 
 
 class Message(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -48,6 +62,14 @@ class Change(Message):
         | None
     ) = None
     store_reasons: StoreReasons | None = None
+    goal: Aim | None = None
+    floor: MeanReward | None = None
+    budget: MeanCost | None = None
+    baseline: Baseline = None
+    holdout: Share | None = None
+    explore: Share | None = None
+    guard: Share | Annotated[str, Meta(pattern="^none$", description="no guard any more")] | None = None
+    guard_error: Share | None = None
 
 
 class Create(Message):
@@ -58,6 +80,14 @@ class Create(Message):
     failed_reward: Annotated[Number, Meta(description="makes failures results worth so much")] | None = None
     seed: Annotated[int, Meta(ge=0, lt=2**62)] | None = None
     store_reasons: StoreReasons | None = None
+    goal: Aim | None = None
+    floor: MeanReward | None = None
+    budget: MeanCost | None = None
+    baseline: Baseline = None
+    holdout: Share | None = None
+    explore: Share | None = None
+    guard: Share | None = None
+    guard_error: Share | None = None
 
 
 class Decide(Message):
@@ -68,6 +98,7 @@ class Decide(Message):
     features: Features = None
     key: Text | None = None
     lease: Annotated[Number, Meta(description="seconds for which it counts as running")] | None = None
+    usual: Annotated[Option, Meta(description="what it would take without a scheduler")] = None
 
 
 class DecideMany(Message):
@@ -190,6 +221,19 @@ class Audit(Message):
     count: Count = 100
 
 
+class Evaluate(Message):
+    """A rule (always:OPTION, baseline, greedy, random), or a policy."""
+
+    rule: Text | None = None
+    policy: Text | None = None
+
+
+class Promote(Message):
+    """The share of the tasks that the scheduler decides from now on; without one, it is only proposed."""
+
+    share: Share | None = None
+
+
 class Points(Message):
     """How many points a curve has, at most."""
 
@@ -281,9 +325,17 @@ class SchedulerFacts(Struct):
     overhead: float
     failed_reward: float | None
     store_reasons: bool
+    goal: str
+    floor: float | dict[str, float] | None
+    budget: float | None
     retired: list[RetiredOption]
     tasks: int
     reports: int
+    baseline: dict[str, Option] = {}  # by kind; "" stands for all others
+    holdout: float = 0.0
+    explore: float = 0.0
+    guard: float | None = None
+    guard_error: float = 0.05
 
 
 class SchedulerNames(Struct):

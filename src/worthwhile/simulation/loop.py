@@ -20,9 +20,14 @@ from worthwhile.optimum import Optimum
 from worthwhile.policies.base import (
     INSTEAD,
     Policy,
+    Running,
+    aim,
+    book,
     choose,
+    choose_at,
     choose_by_features,
     fail,
+    has_goal,
     learn,
     learn_features,
     looks_at_features,
@@ -39,6 +44,7 @@ BEGIN, END = 7, 8  # positions of these arguments of `play`
 CAN_BE_LATE = True  # False in machine code for runs without delay, which then has no code for it
 CAN_FAIL = True  # False likewise where no task fails
 HAS_FEATURES = True  # False likewise where tasks have none, or the policy does not look at them
+HAS_GOAL = True  # False likewise where the policy has none
 
 
 class Truth(NamedTuple):
@@ -61,6 +67,7 @@ class Flight(NamedTuple):
     task: npt.NDArray[np.int64]
     values: Floats  # (slots, 4): the two estimates, reward, cost
     features: Floats  # (slots, features that the policy has room for): none if it does not look at any
+    running: Floats  # (kinds and 1 for all, 3): tasks, and what is expected of them; empty if the policy has no goal
 
 
 class Block(NamedTuple):
@@ -103,6 +110,11 @@ def play(
         slot = (first + index - 1) % len(flight.first)
         if HAS_FEATURES and flight.features.shape[1] > 0:
             put_down(flight.features, slot, features(world, kind, latents[index]))
+        if HAS_GOAL and flight.running.shape[0] > 0:
+            price = aim(policy, state, kind, running_in(flight, len(flight.running) - 1), running_in(flight, kind))
+            known = flight.features[slot]
+            made = choose_at(policy, state, price, kind, known, options, flight.pending[kind], rng)
+        elif HAS_FEATURES and flight.features.shape[1] > 0:
             made = choose_by_features(policy, state, kind, flight.features[slot], options, flight.pending[kind], rng)
         else:
             made = choose(policy, state, kind, options, flight.pending[kind], rng)
@@ -149,6 +161,27 @@ def take_in(
         fail(policy, state, kind, made, cost, rng)
     else:
         learn(policy, state, kind, made, reward, cost, rng)
+    if HAS_GOAL and flight.running.shape[0] > 0:
+        came = Running(1.0, 0.0 if CAN_FAIL and math.isnan(reward) else reward, cost)
+        book(policy, state, kind, came, Running(1.0, made.reward_estimate, made.cost_estimate))
+
+
+def running_in(flight: Flight, row: int) -> Running:
+    """Tasks of a kind that are running, or of all."""
+    return Running(flight.running[row, 0], flight.running[row, 1], flight.running[row, 2])
+
+
+def count_running(flight: Flight, kind: int, made: Decision, sign: float) -> None:
+    """A task has begun to run, or has ended, for a policy with a goal."""
+    if HAS_GOAL and flight.running.shape[0] > 0:
+        count_in(flight.running, kind, made, sign)
+        count_in(flight.running, len(flight.running) - 1, made, sign)
+
+
+def count_in(running: Floats, row: int, made: Decision, sign: float) -> None:
+    running[row, 0] += sign
+    running[row, 1] += sign * made.reward_estimate
+    running[row, 2] += sign * made.cost_estimate
 
 
 def take_off(flight: Flight, kind: int, made: Decision, reward: float, cost: float, task: int, delay: int) -> None:
@@ -156,6 +189,7 @@ def take_off(flight: Flight, kind: int, made: Decision, reward: float, cost: flo
     slots = len(flight.first)
     slot, due = task % slots, (task + delay) % slots
     flight.pending[kind, made.option] += 1
+    count_running(flight, kind, made, 1.0)
     flight.kind[slot] = kind
     flight.option[slot] = made.option
     flight.task[slot] = task + 1
@@ -180,6 +214,7 @@ def land(policy: Any, state: Any, flight: Flight, seed_key: int, now: int) -> No
         kind, option = flight.kind[slot], flight.option[slot]
         flight.pending[kind, option] -= 1
         made = Decision(option, flight.values[slot, 0], flight.values[slot, 1])
+        count_running(flight, kind, made, -1.0)
         rng = Rng(seed_key, flight.task[slot])
         take_in(policy, state, flight, slot, kind, made, flight.values[slot, 2], flight.values[slot, 3], rng)
         slot = flight.following[slot]
@@ -194,13 +229,14 @@ def truth_of(problem: Problem, best: Optimum) -> Truth:
     return Truth(np.ascontiguousarray(options), offers.astype(np.uint32), np.stack([reward, cost, best.gaps], axis=-1))
 
 
-def new_flight(kinds: int, options: int, longest_delay: int, features: int = 0) -> Flight:
+def new_flight(kinds: int, options: int, longest_delay: int, features: int = 0, goal: bool = False) -> Flight:
     """Nothing under way; feedback is at most `longest_delay` tasks late, and the policy has room for such features."""
     slots = longest_delay + 1
     first, last, following, task = (np.full(slots, -1, np.int64) for _ in range(4))
     pending, (kind, option) = np.zeros((kinds, options), np.uint32), np.zeros((2, slots), np.uint32)
     tables = np.zeros((slots, 4)), np.full((slots, features), np.nan)
-    return Flight(pending, first, last, following, kind, option, task, *tables)
+    running = np.zeros((kinds + 1 if goal else 0, 3))
+    return Flight(pending, first, last, following, kind, option, task, *tables, running)
 
 
 def engine_for(
@@ -211,6 +247,7 @@ def engine_for(
     if engine_named(engine) == "python":
         return explained(play, *names)
     parts = methods_of(policy) | {"feedback": type(world).feedback, "CAN_BE_LATE": late, "CAN_FAIL": fails}
+    parts["HAS_GOAL"] = has_goal(policy)
     if looks_at_features(policy) and features_in(world):
         return explained(machine_code(play, parts | {"features": type(world).features}, views=["features"]), *names)  # type: ignore[attr-defined]
     parts |= {name: INSTEAD[name] for name in ("choose_by_features", "learn_features")}

@@ -34,6 +34,7 @@ class Results:
     optimum: Floats  # (marks, 2): reward and cost of the optimum by then
     settings: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = False
+    goal: Optimum | None = None  # what is best where there is a floor or a budget to keep
 
     def measure(self, name: str) -> Floats:
         """(runs, policies, marks) of one measure: see MEASURES."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from worthwhile.compiling import engine_named
 from worthwhile.errors import BadParameter
 from worthwhile.optimum import Optimum, solve
-from worthwhile.policies.base import Policy, looks_at_features
+from worthwhile.policies.base import Policy, has_goal, looks_at_features
 from worthwhile.policies.features import room_for
 from worthwhile.problem import Problem
 from worthwhile.simulation.environments.base import Drift, Environment, World, features_in, fresh
@@ -60,7 +60,7 @@ def stages_of(environment: Environment | Drift, tasks: int) -> list[Stage]:
     stages = []
     for (first, stage), end in zip(starts, ends, strict=True):
         check_tasks(stage, end - first)
-        best, block = solve(stage.problem), max(BLOCK, stage.most_tasks or 0)
+        best, block = solve(stage.problem, goal="ratio"), max(BLOCK, stage.most_tasks or 0)
         stages.append(Stage(first, end, stage.problem, stage.world, truth_of(stage.problem, best), best, block))
     check_features([stage.world for stage in stages])
     return stages
@@ -145,7 +145,7 @@ class Player:
     def __init__(self, policy: Policy, kinds: int, options: int, longest_delay: int, features: int = 0) -> None:
         self.policy, room = policy, room_for(features) if looks_at_features(policy) else 0
         self.state = empty(policy, kinds, options, room)
-        self.flight = new_flight(kinds, options, longest_delay, room)
+        self.flight = new_flight(kinds, options, longest_delay, room, has_goal(policy))
         self.totals = np.zeros(len(TOTALS))
         self.worlds: dict[int, World] = {}  # by the first task of their stage
         self.price = price_in(self.state)

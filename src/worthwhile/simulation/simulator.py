@@ -15,8 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from worthwhile.errors import BadParameter
-from worthwhile.optimum import Optimum, value
+from worthwhile.goals.goal import Floor, Goal, goal_of
+from worthwhile.optimum import Optimum, under, value
 from worthwhile.policies.base import Known, Policy, checked, known
+from worthwhile.policies.goal_imed import towards
+from worthwhile.policies.imed import RatioImed
 from worthwhile.policies.registry import DEFAULT, make
 from worthwhile.problem import Problem
 from worthwhile.problem_files import read_problem
@@ -47,9 +50,13 @@ def simulate(
     engine: str | None = None,
     progress: bool | None = None,
     executor: Executor | None = None,
+    goal: str | Goal | None = None,
+    floor: Floor | None = None,
+    budget: float | None = None,
 ) -> Results:
     """Try policies on an environment: names, `package.module:Class`, or {label: policy}.
 
+    With a goal, the default keeps its floor or budget; the others do as they always do.
     Runs are spread over threads, or over the processes or the cluster of an executor, with the same numbers.
     Ctrl-C stops cleanly: the result then holds the runs that were finished, and `interrupted` is true.
 
@@ -62,7 +69,9 @@ def simulate(
     environment = synthetic(problem) if isinstance(problem, Problem) else problem
     check_counts(tasks=tasks, runs=runs, seed=seed, threads=threads)
     late, stages = delay_of(delay), stages_of(environment, tasks)
-    chosen = policies_of(policies, known(environment.problem, tasks, stages[0].best))
+    nothing_said = goal is None and floor is None and budget is None
+    wanted = environment.problem.goal if nothing_said else goal_of(goal, floor, budget)
+    chosen = policies_of(policies, known(environment.problem, tasks, stages[0].best), wanted, environment.problem)
     sweep = Sweep(environment, list(chosen.values()), tasks, engine, marks_of(marks, tasks), late, seed)
     job = Job(sweep, stages, Progress(tasks * runs * len(chosen), progress))
     if executor is None:
@@ -79,6 +88,7 @@ def simulate(
     return Results(
         environment.problem, overall(stages), tuple(chosen), sweep.marks, numbers, curves,
         optimum_at(sweep.marks, stages), settings, interrupted,
+        under(overall(stages), wanted) if wanted.constrained else None,
     )  # fmt: skip
 
 
@@ -100,8 +110,9 @@ def overall(stages: list[Stage]) -> Optimum:
     tasks = np.array([stage.end - stage.first for stage in stages], dtype=float)
     best = tasks @ np.array([(stage.best.reward, stage.best.cost) for stage in stages])
     greedy = tasks @ np.array([value(stage.problem, stage.best.greedy) for stage in stages])
-    reward, cost = (best / tasks.sum()).tolist()
-    return replace(last, ratio=reward / cost, reward=reward, cost=cost, greedy_ratio=float(greedy[0] / greedy[1]))
+    (reward, cost), greedy_ratio = (best / tasks.sum()).tolist(), float(greedy[0] / greedy[1])
+    ratio = reward / cost
+    return replace(last, ratio=ratio, best_ratio=ratio, reward=reward, cost=cost, greedy_ratio=greedy_ratio)
 
 
 def optimum_at(marks: npt.NDArray[np.int64], stages: list[Stage]) -> Floats:
@@ -113,15 +124,23 @@ def optimum_at(marks: npt.NDArray[np.int64], stages: list[Stage]) -> Floats:
     return earned
 
 
-def policies_of(policies: Sequence[str] | Mapping[str, str | Policy], told: Known) -> dict[str, Policy]:
-    """Labelled policies, those given by name told the truth about the problem."""
+def policies_of(
+    policies: Sequence[str] | Mapping[str, str | Policy], told: Known, goal: Goal, problem: Problem
+) -> dict[str, Policy]:
+    """Labelled policies, those given by name told the truth about the problem, the default towards the goal."""
     if isinstance(policies, str):
         policies = [policies]
     labelled = policies if isinstance(policies, Mapping) else {name: name for name in policies}
     if not labelled:
         raise BadParameter("no policies; name at least one")
-    return {
+    goal.check_kinds(problem.kinds)
+    numbers = {kind: number for number, kind in enumerate(problem.kinds)}
+    made = {
         label: make(policy, told) if isinstance(policy, str) else checked(policy) for label, policy in labelled.items()
+    }
+    return {
+        label: towards(policy, goal, numbers) if isinstance(policy, RatioImed) else policy
+        for label, policy in made.items()
     }
 
 

@@ -37,21 +37,21 @@ TASKS = [
     ROW._replace(key="first"),
     ROW._replace(task=2, kind=1, price=-1e-300, decided=3.0),
     ROW._replace(task=3, option=0, key="it's", lease_end=1e9),
-    ROW._replace(task=4, features='{"ü": 1}', probability=1 / 3, holder="it's me"),
+    ROW._replace(task=4, features='{"ü": 1}', probability=1 / 3, holder="it's me", own=0, mode=1),
     ROW._replace(task=5),
 ]
 LOG = [
     LogRow(1, 4, OWN, 0, 2, None, 1e-100, 0.1, -0.1, 5e-324, 1, LOST, "it's ü"),
     LogRow(2, 1, 0, 0, 0, 0.1 + 0.2, 1.7976931348623157e308, 0.0, 0.0, 0.0, 0),
     LogRow(3, 4, REPLACES, 0, 2, None, 2.0, 0.1, 0.0, 0.2, 0, FAILED, None),
-    LogRow(4, 4, OWN - 1, 0, 0, 1e100, 1e-100, 0.1, -0.1, 5e-324, 1, features='{"ü": 1}'),
+    LogRow(4, 4, OWN - 1, 0, 0, 1e100, 1e-100, 0.1, -0.1, 5e-324, 1, features='{"ü": 1}', mode=1),
     LogRow(5, 0, RESTORES - 5, 0, 0, None, 1.0, 0.0, 0.0, 0.0, 0, RESTORED),
 ]
 OF_TASK_4 = [LOG[0], LOG[2], LOG[3]]
 CHANGED = [
     TASKS[3]._replace(
         option=0, pending="1,1", reward_estimate=0.2, cost_estimate=0.3, price=0.5, seen=1, policy=2, decided=2.0,
-        reward=1e100, cost=1e-100, report=4, attempts='[{"option": 2}]',
+        reward=1e100, cost=1e-100, report=4, attempts='[{"option": 2}]', probability=0.5, own=None, in_flight="[ü]",
     ),
     TASKS[4]._replace(cancelled=1),
 ]  # fmt: skip
@@ -201,6 +201,9 @@ def check_running(store: Store, tx: Transaction) -> None:
     expect(store, RUNNING, sorted(tx.running(id, [0, 1, 7], 9e8)), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
     expect(store, RUNNING, sorted(tx.running(id, [0], 1.5e9)), [(0, 2, 1)])
     expect(store, RUNNING, tx.running(id, [0, 1], 3e9), [])
+    reward, cost = ROW.reward_estimate, ROW.cost_estimate
+    expected = [(0, 2, 2.0 * reward, 2.0 * cost), (1, 1, reward, cost)]
+    expect(store, RUNNING, (tx.in_flight(id, 9e8), tx.in_flight(id, 3e9)), (expected, []))
     expect(store, RUNNING, (tx.expired(id, 9e8), tx.expired(id, 1.5e9)), ([], [(0, 0, 1)]))
     expect(store, RUNNING, tx.expired(id, 3e9), [(0, 0, 1), (0, 2, 1), (1, 2, 1)])
     expect(store, RUNNING, (tx.lost(id, 9e8, 9), tx.lost(id, 1.5e9, 9)), ([], [TASKS[2]]))

@@ -19,7 +19,7 @@ from worthwhile.execution.folder_lock import alone
 from worthwhile.execution.results import Finished
 from worthwhile.execution.worker import work
 from worthwhile.experiments import Experiment, Scale, figure_5, records
-from worthwhile.experiments.figure_5 import arrivals
+from worthwhile.experiments.figure_5_worlds import Counting, arrivals, world
 from worthwhile.experiments.images import folders, networks, report
 from worthwhile.experiments.images.pilot import Tell, pilot
 from worthwhile.experiments.images.pilot import words as setting_words
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace, show: Any) -> bool:
         table = pilot(plan.out, plan.tasks, plan.pilot, plan.setting, executor, tell)
         replayed = replay(table, plan)
         tell(f"replayed: {plan.out / 'replayed'}")
-        problem = figure_5.world(table, plan.floor).problem
+        problem = world(table, Counting(plan.floor)).problem
         finished = really_train(plan, problem, table, executor, tell)
     facts = report.facts(plan, problem, table, replayed)
     text = report.text(facts)
@@ -147,7 +147,7 @@ def really_train(plan: Plan, problem: Problem, table: Path, executor: Executor, 
     """Every policy trains the same tasks in the same order, run by run; False if Ctrl-C came."""
     if not plan.length:
         return True
-    seconds = figure_5.world(table, None).problem
+    seconds = world(table, Counting()).problem
     hours = float(seconds.arrival @ longest_of(seconds)) * plan.length * plan.runs * len(plan.policies) / 3600
     tell(
         f"now {plan.length} tasks × {plan.runs} runs × {len(plan.policies)} policies: {hours:.2g} h if all are longest"

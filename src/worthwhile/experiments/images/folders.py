@@ -19,6 +19,7 @@ ENDINGS = (".jpg", ".jpeg", ".png")
 SPLITS = ("train", "test")
 MOST_BAD = 0.1  # of a class; more corrupt images than that are no accident
 Pixels = npt.NDArray[np.uint8]
+Features = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 
 
@@ -33,7 +34,7 @@ class Files(NamedTuple):
 class Pictures(NamedTuple):
     """Decoded images, all of one size."""
 
-    pixels: Pixels  # (images, size, size, colours)
+    pixels: Pixels | Features  # (images, size, size, colours), or what frozen layers say of them
     labels: Labels
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import os
+import zlib
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from worthwhile.errors import BadParameter, Error
 
@@ -18,6 +21,7 @@ INSTALL = "pip install 'worthwhile[images]' jax  (or tensorflow, or torch, inste
 DROPOUT = 0.5
 RATE = 1e-3
 COLOURS = 3
+FROZEN, VGG19_SHRINKS, VGG19_CHANNELS = "vgg19", 32, 512  # the layers that are never trained, and what comes out
 DOWNLOAD, NONE = "imagenet", "none"  # instead of a file of weights
 
 
@@ -104,10 +108,40 @@ def build(task: str, size: int | None = None, weights: str = NONE) -> Any:
     size = size or network.size
     check_size(task, size)
     layers = [layer(k, words, size, weights) for words in network.layers.split(", ")]
-    model = k.Sequential([k.Input((size, size, COLOURS)), *layers], name=task)
-    loss = "binary_crossentropy" if network.classes == 2 else "sparse_categorical_crossentropy"
+    return compiled(k, task, k.Sequential([k.Input((size, size, COLOURS)), *layers], name=task))
+
+
+def compiled(k: Any, task: str, model: Any) -> Any:
+    """Ready to be trained."""
+    loss = "binary_crossentropy" if NETWORKS[task].classes == 2 else "sparse_categorical_crossentropy"
     model.compile(optimizer=k.optimizers.Adam(RATE), loss=loss)
     return model
+
+
+def trained_part(task: str, size: int | None = None) -> Any:
+    """A task's network without its frozen layers, compiled; the whole of it where none is frozen."""
+    k, network = keras(), NETWORKS[task]
+    size = size or network.size
+    layers = [layer(k, words, size, NONE) for words in network.layers.split(", ") if words != FROZEN]
+    side, depth = (size // VGG19_SHRINKS, VGG19_CHANNELS) if has_frozen(task) else (size, COLOURS)
+    return compiled(k, task, k.Sequential([k.Input((side, side, depth)), *layers], name=task))
+
+
+def has_frozen(task: str) -> bool:
+    """Whether a task's network begins with layers that are never trained."""
+    return NETWORKS[task].layers.startswith(FROZEN)
+
+
+def frozen_layers(k: Any, task: str, size: int, weights: str) -> Any:
+    """The layers that are never trained: where they are random, the same in every training, as ImageNet's would be."""
+    k.utils.set_random_seed(zlib.crc32(task.encode()))
+    return vgg19(k, size, weights)
+
+
+def scaled(k: Any, pixels: Any, vgg19: bool) -> Any:
+    """Pixels as the network wants them: VGG19's own scale, or 0 to 1."""
+    numbers = pixels.astype(np.float32)
+    return k.applications.vgg19.preprocess_input(numbers) if vgg19 else numbers / np.float32(255.0)
 
 
 def check_size(task: str, size: int) -> None:

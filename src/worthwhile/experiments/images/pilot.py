@@ -18,7 +18,7 @@ from typing import Any
 from worthwhile.errors import BadParameter, Error
 from worthwhile.execution.executors import LocalExecutor
 from worthwhile.experiments.base import by_column
-from worthwhile.experiments.figure_5 import SETUP, TABLE
+from worthwhile.experiments.figure_5_worlds import SETUP, TABLE
 from worthwhile.experiments.images import networks
 from worthwhile.experiments.images.tasks import TASKS, Curve, Setting, learn
 from worthwhile.experiments.records import write_csv

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.figure_5 import SETUP, rules
+from worthwhile.experiments.figure_5_worlds import SETUP, rules
 from worthwhile.experiments.figures import add_legend, curve, panels, reference
 from worthwhile.experiments.records import save_figure
 from worthwhile.formatting import digits, table

@@ -11,7 +11,8 @@ import numpy as np
 from worthwhile.errors import MissingExtra
 from worthwhile.execution.metering import METERS, Measure, Outcome
 from worthwhile.experiments.images import networks
-from worthwhile.experiments.images.folders import Files, Pictures, Pixels, batches, files_of, load
+from worthwhile.experiments.images.folders import Files, Pictures, batches, files_of, load
+from worthwhile.experiments.images.frozen import frozen
 from worthwhile.experiments.normalisation import Scaling
 
 SHORT, LONG = (1, 2, 3, 4, 5), (1, 5, 10, 15, 20)  # epochs on offer
@@ -94,23 +95,31 @@ def learn(task: str, epochs: int, seed: int, setting: Setting) -> Curve:
     """Train a network for so many epochs. Reading images, building and compiling are set-up; judging costs nothing."""
     k, meter = networks.keras(), METERS[setting.meter]
     networks.forget(k)
-    preparing, files = Measure(meter), setting.files(task)
-    training, testing = (load(files.paths[split], setting.size_of(task)) for split in ("train", "test"))
+    known = frozen(task, setting, TASKS[task].batch) if networks.has_frozen(task) else None
+    before, per_batch = (known.setup, known.seconds) if known else (0.0, 0.0)
+    preparing = Measure(meter)
+    training, testing = (known.training, known.testing) if known else pictures(task, setting)
     k.utils.set_random_seed(seed)
-    model = networks.build(task, setting.size_of(task), setting.weights)
+    model = networks.trained_part(task, setting.size_of(task))
     stream = batches(training, TASKS[task].batch, np.random.default_rng([seed, zlib.crc32(task.encode())]))
     first = next(stream)
     compile_step(model, inputs(k, task, first.pixels), first.labels)
-    setup, spent, points = preparing.so_far(), 0.0, {}
+    setup, spent, points = before + preparing.so_far(), 0.0, {}
     for epoch in range(1, epochs + 1):
         with Measure(meter) as measured:
             for _ in range(setting.steps_of(task)):
                 batch = next(stream)
                 model.train_on_batch(inputs(k, task, batch.pixels), batch.labels)
-        spent += measured.cost
+        spent += measured.cost + setting.steps_of(task) * per_batch
         if epoch in TASKS[task].epochs:
             points[epoch] = judge(k, task, model, testing), spent
     return Curve(setup, points)
+
+
+def pictures(task: str, setting: Setting) -> tuple[Pictures, Pictures]:
+    """The images to train and to test on."""
+    files = setting.files(task)
+    return load(files.paths["train"], setting.size_of(task)), load(files.paths["test"], setting.size_of(task))
 
 
 def compile_step(model: Any, pixels: Any, labels: Any) -> None:
@@ -123,10 +132,9 @@ def compile_step(model: Any, pixels: Any, labels: Any) -> None:
         variable.assign(value)
 
 
-def inputs(k: Any, task: str, images: Pixels) -> Any:
-    """Pixels as the network wants them: VGG19's own scale for the weather, 0 to 1 for the others."""
-    pixels = images.astype(np.float32)
-    return k.applications.vgg19.preprocess_input(pixels) if task == "weather" else pixels / np.float32(255.0)
+def inputs(k: Any, task: str, images: Any) -> Any:
+    """What the trained layers are given: the frozen layers' outputs, or pixels from 0 to 1."""
+    return images if networks.has_frozen(task) else networks.scaled(k, images, vgg19=False)
 
 
 def judge(k: Any, task: str, model: Any, testing: Pictures) -> float:

@@ -20,6 +20,10 @@ REPLACES = OWN - MOST_ATTEMPTS  # minus the attempt: its outcome, after it was t
 RESTORES = REPLACES - MOST_ATTEMPTS  # minus the entry's number: no task, somebody has restored an option
 
 RESULT, FAILED, LOST, RESTORED = range(4)  # LogRow.outcome, and but for the last TaskRow.outcome
+# TaskRow.mode, how the option came about: the policy's choice; the baseline, because the task is held out; any option,
+# to explore; the baseline, for caution; the policy's choice, because the baseline cannot be taken; and what is both.
+CHOSEN, HELD_OUT, EXPLORED, GUARDED, NO_BASELINE, AGREED = range(6)
+MODES = "chosen", "held out", "explored", "guarded", "no baseline", "agreed"  # these, in words
 STATES = "reported", "failed", "expired"  # of tasks with these outcomes
 MOST_TASKS = (1 << 48) - 1  # random draws are numbered by task, in 48 bits
 NO_POLICY = 0  # TaskRow.policy of history that no policy of this scheduler decided
@@ -74,6 +78,9 @@ class TaskRow(NamedTuple):
     outcome: int = RESULT
     attempts: str | None = None  # JSON: earlier ones, each with the options on offer to the next if that was a choice
     holder: str | None = None  # who has claimed it; empty if whoever did has released it
+    own: int | None = None  # the option that the policy would have taken, where the task took another for its mode
+    mode: int = CHOSEN  # of its first attempt
+    in_flight: str | None = None  # JSON: what was expected of the tasks running when it was decided
 
     # `decide` and `report` make three rows, with the next three methods: the one place that relies on the order of the
     # fields. TaskRow(task=…), _replace and LogRow(number=…) would take 5 µs longer in all, a fifth of a pair in memory.
@@ -84,10 +91,10 @@ class TaskRow(NamedTuple):
         price: float | None, seen: int, policy: int, key: str | None, decided: float, lease_end: float, overhead: float,
         features: str | None = None,
     ) -> TaskRow:  # fmt: skip
-        """A task that was just decided."""
+        """A task that was just decided, by its policy alone."""
         return tuple.__new__(TaskRow, (
             task, kind, option, options, pending, reward_estimate, cost_estimate, price, seen, policy, key, decided,
-            lease_end, overhead, None, None, None, 0, features, None, 0, None, None,
+            lease_end, overhead, None, None, None, 0, features, 1.0, 0, None, None, None, 0, None,
         ))  # fmt: skip
 
     def with_report(self, reward: float | None, cost: float | None, report: int | None) -> TaskRow:
@@ -98,7 +105,7 @@ class TaskRow(NamedTuple):
         """The entry of the log for the result of the task's first attempt."""
         return tuple.__new__(LogRow, (
             number, self.task, OWN, self.kind, self.option, reward, cost, self.overhead, self.reward_estimate,
-            self.cost_estimate, self.policy, 0, None, self.features, "",
+            self.cost_estimate, self.policy, 0, None, self.features, self.mode, "",
         ))  # fmt: skip
 
     @property
@@ -171,6 +178,7 @@ class LogRow(NamedTuple):
     outcome: int = RESULT
     reason: str | None = None  # of a failure
     features: str | None = None  # of the task, JSON
+    mode: int = CHOSEN  # of the task: how the option of its first attempt came about
     damage: str = ""  # why the store does not trust what it has read; not stored
 
     def without_words(self) -> LogRow:
@@ -245,6 +253,9 @@ class Transaction(Protocol):
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
         """(kind, option, tasks) of those neither reported nor cancelled whose lease ends after `now`."""
+
+    def in_flight(self, id: int, now: float) -> list[tuple[int, int, float, float]]:
+        """(kind, tasks, reward and cost that are expected of them) of those that are running."""
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         """(kind, option, tasks) of those neither reported nor cancelled whose lease has ended by `now`."""

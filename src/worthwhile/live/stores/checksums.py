@@ -13,10 +13,12 @@ from math import isfinite
 from typing import Any
 from zlib import crc32
 
-from worthwhile.live.stores.base import SessionRow, TaskRow, TokenRow
+from worthwhile.live.stores.base import CHOSEN, SessionRow, TaskRow, TokenRow
 
 FORMAT = 2  # of marshal: plain values, no references; the same in every Python 3, as tests with fixed numbers see to
 PRICE, FIELDS = TaskRow._fields.index("price"), len(TaskRow._fields)
+OWN = TaskRow._fields.index("own")  # here begins what version 5 did not know
+UNKNOWN_TO_5 = TaskRow._field_defaults["own"], TaskRow._field_defaults["mode"], TaskRow._field_defaults["in_flight"]
 ALWAYS = "reward_estimate", "cost_estimate", "decided", "lease_end", "overhead"  # numbers that a task never lacks
 NUMBERS = re.compile(r"\d{1,9}(,\d{1,9})*", re.ASCII)
 DOES_NOT_FIT = "it is not what was written: its checksum does not fit"
@@ -28,14 +30,17 @@ def checksum(*values: Any) -> int:
 
 
 def task_checksum(id: int, row: tuple[Any, ...]) -> int:
-    """Of a task; what comes after its fields does not count."""
+    """Of a task; what comes after its fields does not count. One that version 5 could have written has its checksum."""
     price = row[PRICE] or 0  # SQLite makes 0.0 of −0.0
-    return crc32(dumps((id, row[:PRICE], price, row[PRICE + 1 : FIELDS]), FORMAT))
+    end = OWN if row[OWN:FIELDS] == UNKNOWN_TO_5 else FIELDS
+    return crc32(dumps((id, row[:PRICE], price, row[PRICE + 1 : end]), FORMAT))
 
 
 def log_checksum(id: int, fields: tuple[Any, ...]) -> int:
-    """Of an entry of the log, without its damage; one without features has the checksum that version 4 gave it."""
-    return checksum(id, *(fields if fields[-1] is not None else fields[:-1]))
+    """Of an entry of the log, without its damage; what an earlier version could have written has its checksum."""
+    if fields[-1] != CHOSEN:
+        return checksum(id, *fields)
+    return checksum(id, *(fields[:-1] if fields[-2] is not None else fields[:-2]))
 
 
 def task_fault(id: int, row: tuple[Any, ...]) -> str:
@@ -48,9 +53,9 @@ def task_fault(id: int, row: tuple[Any, ...]) -> str:
 
 def unlikely(row: TaskRow) -> Iterator[str]:
     """What no version has written, in a row that has no checksum."""
-    for field in ("task", "kind", "option", "seen", "policy", "cancelled", "outcome", "report"):
+    for field in ("task", "kind", "option", "seen", "policy", "cancelled", "outcome", "report", "own", "mode"):
         number = getattr(row, field)
-        if (type(number) is not int or number < 0) and (number, field) != (None, "report"):
+        if (type(number) is not int or number < 0) and (number is not None or field not in ("report", "own")):
             yield f"{field} = {number!r}"
     for field in (
         "reward_estimate",
@@ -73,7 +78,7 @@ def unlikely(row: TaskRow) -> Iterator[str]:
             yield f"{field} = {text!r} is no list of numbers"
     if str(row.options).count(",") != str(row.pending).count(",") or str(row.option) not in str(row.options).split(","):
         yield f"option = {row.option!r}, options = {row.options!r}, pending = {row.pending!r} do not fit together"
-    for field in ("key", "features", "attempts", "holder"):
+    for field in ("key", "features", "attempts", "holder", "in_flight"):
         text = getattr(row, field)
         if text is not None and not is_text(text):
             yield f"{field} = {text!r} is no text"

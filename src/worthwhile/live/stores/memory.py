@@ -121,6 +121,15 @@ class MemoryStore(Forkable):
                     rows.append(row)
         return counted(rows) if rows else []
 
+    def in_flight(self, id: int, now: float) -> list[tuple[int, int, float, float]]:
+        sums = []
+        for kind, running in sorted(self.by_id[id].running.items()):
+            rows = [row for row in running.values() if row.lease_end > now]
+            if rows:
+                reward, cost = sum(row.reward_estimate for row in rows), sum(row.cost_estimate for row in rows)
+                sums.append((kind, len(rows), reward, cost))
+        return sums
+
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         by_kind = self.by_id[id].running.values()
         return counted([row for rows in by_kind for row in rows.values() if row.lease_end <= now])

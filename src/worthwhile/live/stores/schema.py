@@ -9,7 +9,7 @@ from typing import Any
 from worthwhile.errors import StoreError
 
 HARMLESS = ("host", "hostaddr", "port", "dbname", "options", "synchronous")  # settings in a store's address
-VERSION = 5
+VERSION = 6
 
 # `{bytes}` and `{identity}` are the two words in which the dialects differ. Types are the few that both know: a flag is
 # a bigint, a time is in seconds since 1970.
@@ -61,10 +61,13 @@ create table tasks (
   report bigint,
   cancelled bigint not null,
   features text, -- JSON
-  probability double precision, -- of the choice
+  probability double precision, -- of the choice, null if it is not known
   outcome bigint not null default 0, -- 0 a result, 1 failed, 2 lost
   attempts text, -- JSON: earlier ones
   holder text, -- who has claimed it
+  own bigint, -- the option that the policy would have taken, if the task took another
+  mode bigint not null default 0, -- how the option came about: see CHOSEN in base.py
+  in_flight text, -- JSON: what was expected of the tasks running when it was decided
   checksum bigint,
   primary key (scheduler, task)
 );
@@ -89,6 +92,7 @@ create table reports (
   outcome bigint not null default 0,
   reason text, -- of a failure
   features text, -- JSON: of the task
+  mode bigint not null default 0, -- of the task
   checksum bigint,
   primary key (scheduler, number)
 );
@@ -196,8 +200,15 @@ drop table snapshot_parts;
 """
     + SNAPSHOTS
 )
+# Here, too, a process of version 5 finds the new version in every header.
+PROVED = """
+alter table tasks add column own bigint;
+alter table tasks add column mode bigint not null default 0;
+alter table tasks add column in_flight text;
+alter table reports add column mode bigint not null default 0;
+"""
 # version → the statements that lead from it to the next
-MIGRATIONS = {1: FIRST_TOKENS, 2: RENAMED, 3: CHECKED, 4: FEATURED}
+MIGRATIONS = {1: FIRST_TOKENS, 2: RENAMED, 3: CHECKED, 4: FEATURED, 5: PROVED}
 
 
 def statements(text: str) -> list[str]:

@@ -62,6 +62,8 @@ ADD_NAMES = f"insert into names (scheduler, {columns(NameRow)}, checksum) values
 RUNNING_TASKS = """select kind, option from tasks
   where scheduler = ? and kind in ({list}) and lease_end > ? and report is null and cancelled = 0"""
 COUNT_RUNNING = f"select kind, option, count(*) from ({RUNNING_TASKS}) as each group by kind, option"
+READ_IN_FLIGHT = """select kind, count(*), sum(reward_estimate), sum(cost_estimate) from tasks
+  where scheduler = ? and lease_end > ? and report is null and cancelled = 0 group by kind order by kind"""
 COUNT_EXPIRED = """select kind, option, count(*) from tasks
   where scheduler = ? and lease_end <= ? and report is null and cancelled = 0
   group by kind, option order by kind, option"""
@@ -74,20 +76,20 @@ READ_TASKS_BY_KEY = f"{SELECT_TASKS} and key in ({{list}})"
 # Once a lease has been renewed by the right clock, it ends before it began by the wrong one.
 READ_DECIDED_LATER = f"{SELECT_TASKS} and decided > ? and lease_end > decided and report is null and cancelled = 0"
 READ_LATEST_TASKS = f"{SELECT_TASKS} order by task desc limit ?"
-ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values ({marks(25)})"
+ADD_TASKS = f"insert into tasks (scheduler, {columns(TaskRow)}, checksum) values ({marks(28)})"
 # Option and overhead change with another attempt, and when history tells of a task by an observation, then by a report.
 CHANGE_TASKS = """update tasks set option = ?, overhead = ?, reward = ?, cost = ?, report = ?, cancelled = ?,
   features = ?, outcome = ?, attempts = ?, lease_end = ?, holder = ?, checksum = ? where scheduler = ? and task = ?"""
 # Another attempt is another decision.
 CHANGE_DECISIONS = """update tasks set pending = ?, reward_estimate = ?, cost_estimate = ?, price = ?, seen = ?,
-  policy = ?, decided = ? where scheduler = ? and task = ?"""
+  policy = ?, decided = ?, probability = ?, own = ?, in_flight = ? where scheduler = ? and task = ?"""
 
 LOGGED = ", ".join(LogRow._fields[:-1])  # `damage` is found when a row is read
 SELECT_LOG = f"select {LOGGED}, checksum from reports where scheduler = ?"
 READ_LOG = f"{SELECT_LOG} and number > ? order by number limit ?"
 READ_OBSERVATIONS = f"{SELECT_LOG} and task in ({{list}}) and observed > {OWN}"
 READ_OUTCOMES = f"{SELECT_LOG} and task in ({{list}}) and observed <= {OWN}"
-ADD_TO_LOG = f"insert into reports (scheduler, {LOGGED}, checksum) values ({marks(16)})"
+ADD_TO_LOG = f"insert into reports (scheduler, {LOGGED}, checksum) values ({marks(17)})"
 
 FORGET_IN_LOG = "update reports set features = ?, reason = ?, checksum = ? where scheduler = ? and number = ?"
 
@@ -160,6 +162,9 @@ class SqlTransaction(ABC):
 
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
         return self.listed(COUNT_RUNNING, (id,), kinds, (now,))
+
+    def in_flight(self, id: int, now: float) -> list[tuple[int, int, float, float]]:
+        return self.query(READ_IN_FLIGHT, (id, now))
 
     def expired(self, id: int, now: float) -> list[tuple[int, int, int]]:
         return [(kind, option, count) for kind, option, count in self.query(COUNT_EXPIRED, (id, now))]
@@ -241,7 +246,7 @@ class SqlTransaction(ABC):
             if again := [row for row in changed if row.attempts is not None]:
                 self.write(CHANGE_DECISIONS, [
                     (row.pending, row.reward_estimate, row.cost_estimate, row.price, row.seen, row.policy, row.decided,
-                     id, row.task)
+                     row.probability, row.own, row.in_flight, id, row.task)
                     for row in again
                 ])  # fmt: skip
         if names or tasks or reports:

@@ -16,7 +16,8 @@ from msgspec.structs import asdict
 from worthwhile import __version__, errors
 from worthwhile.errors import AccessDenied, Error, StoreError, UnknownScheduler
 from worthwhile.formatting import rounded, shown
-from worthwhile.live.summary import MOST_FEATURES, counted, gain_text, more, own_tasks
+from worthwhile.live.gain import signed, span
+from worthwhile.live.summary import MOST_FEATURES, advantage_text, counted, gain_text, more, own_tasks
 from worthwhile.service.auth import COOKIE, session_in
 from worthwhile.service.dashboard.drawing import INTERVAL, chart, intervals
 from worthwhile.service.dispatcher import Dispatcher
@@ -85,8 +86,12 @@ def give_or_take(value: float, error: float) -> tuple[str, str]:
 templates = Environment(
     loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-templates.filters |= {filter.__name__: filter for filter in (ago, number, shown, more, counted, gain_text, own_tasks)}
+templates.filters |= {
+    filter.__name__: filter
+    for filter in (ago, number, shown, more, counted, gain_text, own_tasks, advantage_text, signed)
+}
 templates.globals |= {"version": __version__, "link": lambda text: quote(text, safe=""), "intervals": intervals}
+templates.globals |= {"span": span}
 templates.globals |= {"interval_width": INTERVAL, "give_or_take": give_or_take, "most_features": MOST_FEATURES}
 
 Page = Callable[[Call], Awaitable[Reply]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,8 +25,9 @@ INK, FAINT, GRID = "#222222", "#808080", "#EAEAEA"
 LABEL_GAP = 0.045  # of the axes' height
 MOST_BANDS = 8  # with more policies the bands hide each other
 
-# One colour per family of policies, from Okabe and Ito's palette, which the colour-blind can tell apart.
+# One colour per family of policies, most from Okabe and Ito's palette, which the colour-blind can tell apart.
 RED, BLUE, GREEN, PINK, ORANGE, SKY, GREY = "#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C"
+OCHRE, PURPLE, NAVY = "#7A5C00", "#5B2A86", "#00294D"  # dark enough to be told from the others in a dense figure
 SOLID, DASHED, DOTTED = "-", (0, (4, 1.5)), (0, (1, 1.2))
 DASH_DOT, DASH_DOTS = (0, (4, 1.5, 1, 1.5)), (0, (4, 1.5, 1, 1.5, 1, 1.5))
 
@@ -39,13 +41,16 @@ class Look(NamedTuple):
 
 LOOKS = {
     "ratio-imed": Look(RED, SOLID),
+    "goal-imed": Look(RED, DASHED),
     "dol-rm-anytime": Look(BLUE, SOLID),
-    "dol-rm": Look(BLUE, DASHED),
+    "dol-rm": Look(NAVY, DASHED),
     "sample-rm": Look(BLUE, DOTTED),
     "running-ratio-dol": Look(BLUE, DASH_DOT),
     "plug-in-dol": Look(BLUE, DASH_DOTS),
+    "solved-dol": Look(PURPLE, SOLID),
     "reward-ucb": Look(SKY, SOLID),
-    "ratio-ucb": Look(SKY, DASHED),
+    "ratio-ucb": Look(OCHRE, DASHED),
+    "gap-ucb": Look(OCHRE, DOTTED),
     "m-ucb": Look(SKY, DOTTED),
     "ratio-ts": Look(GREEN, SOLID),
     "reward-ts": Look(GREEN, DASHED),
@@ -78,22 +83,27 @@ def look_of(policy: str) -> Look:
 
 def plot(results: Results, path: str | Path, measure: str = "loss") -> Path:
     """Save the curves of all policies as .png or .svg; the same results make the same file, provenance inside."""
-    path = Path(path)
-    if path.suffix not in FORMATS:
-        raise BadParameter(f"{path}: figures are saved as {' or '.join(FORMATS)}, not {path.suffix!r}")
     if measure not in MEASURES:
         raise BadParameter(f"measure = {measure!r}; a figure shows one of {', '.join(MEASURES)}")
     if len(results.runs) == 0:
         raise BadParameter("no run is finished; there is nothing to draw")
+    return save(lambda: draw(results, measure), path, results.problem.name, results.provenance)
+
+
+def save(drawn: Callable[[], Any], path: str | Path, title: str, provenance: Mapping[str, Any]) -> Path:
+    """Draw a figure and write it whole, with where it comes from inside."""
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        raise BadParameter(f"{path}: figures are saved as {' or '.join(FORMATS)}, not {path.suffix!r}")
     try:
         import matplotlib
     except ImportError:
         raise MissingExtra("a figure", "plot") from None
-    metadata: dict[str, str | None] = {"Title": results.problem.name, "Description": json.dumps(results.provenance)}
+    metadata: dict[str, str | None] = {"Title": title, "Description": json.dumps(provenance)}
     if path.suffix == ".svg":
         metadata["Date"] = None  # matplotlib would write the time
     with matplotlib.rc_context({"svg.hashsalt": "worthwhile", "svg.fonttype": "none", "font.size": 10}):
-        figure = draw(results, measure)
+        figure = drawn()
         settings = {"format": path.suffix[1:], "metadata": metadata, "bbox_inches": "tight", "dpi": DOTS_PER_INCH}
         replace_file(path, lambda new: figure.savefig(new, **settings))
     return path

@@ -1,0 +1,195 @@
+"""What another rule would have earned on a log, and how a scheduler is promoted from a shadow."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worthwhile import Scheduler
+from worthwhile.cli.main import main
+from worthwhile.errors import BadParameter, UnknownPolicy
+from worthwhile.live.evaluate import MODEL, SEEN, UNTOLD, WEIGHTED
+
+OPTIONS = ["small", "medium", "large"]
+WORTH = {"small": (1.0, 1.0), "medium": (0.8, 1.0), "large": (1.5, 2.5)}
+RATIO = {option: reward / cost for option, (reward, cost) in WORTH.items()}
+
+
+def work(scheduler: Scheduler, tasks: int, seed: int = 0, observe: bool = False, **given: Any) -> None:
+    generator = random.Random(seed)
+    for number in range(tasks):
+        task = scheduler.decide(f"kind {number % 2}", OPTIONS, **given)
+        scatter = generator.uniform(0.5, 1.5)
+        reward, cost = WORTH[str(task.option)]
+        task.report(reward * scatter, cost)
+        for other in OPTIONS if observe else ():
+            if other != task.option:
+                task.observe(other, WORTH[other][0] * scatter, WORTH[other][1])
+
+
+def holds(scheduler: Scheduler, option: str) -> bool:
+    found = scheduler.evaluate(f"always:{option}")
+    assert found.low is not None
+    assert found.high is not None
+    return found.low <= RATIO[option] <= found.high
+
+
+def test_what_the_log_shows_of_every_task_is_replayed() -> None:
+    with Scheduler(seed=1) as scheduler:
+        work(scheduler, 200, observe=True)
+        for option in OPTIONS:
+            found = scheduler.evaluate(f"always:{option}")
+            assert (found.method, found.known, found.tasks) == (SEEN, 1.0, 200)
+            assert holds(scheduler, option)
+        greedy = scheduler.evaluate("greedy")
+        assert (greedy.method, greedy.ratio) == (SEEN, scheduler.evaluate("always:small").ratio)
+        policy = scheduler.evaluate(policy="ratio-imed")
+        assert policy.method == SEEN
+        assert policy.ratio is not None
+        assert 0.9 < policy.ratio < 1.1
+
+
+def test_exploring_lets_any_rule_be_weighted() -> None:
+    held = 0
+    for seed in range(20):
+        with Scheduler(seed=seed, explore=0.3) as scheduler:
+            work(scheduler, 300, seed)
+            found = [scheduler.evaluate(f"always:{option}") for option in OPTIONS]
+            assert {each.method for each in found} == {WEIGHTED}
+            held += sum(holds(scheduler, option) for option in OPTIONS)
+    assert held / 60 >= 0.95 - 2.0 * math.sqrt(0.05 * 0.95 / 60)
+
+
+def test_a_holdout_lets_the_baseline_be_weighted() -> None:
+    with Scheduler(seed=1, baseline="medium", holdout=0.2) as scheduler:
+        work(scheduler, 600)
+        found = scheduler.evaluate("baseline")
+        assert (found.method, found.rule) == (WEIGHTED, "the baseline")
+        assert found.ratio == scheduler.evaluate("always:medium").ratio
+        assert holds(scheduler, "medium")
+
+
+def test_without_chance_there_is_a_model_with_a_wider_range_or_nothing() -> None:
+    with Scheduler(seed=1) as scheduler:
+        work(scheduler, 400)
+        for _ in range(8):
+            scheduler.decide("kind 0", ["medium"]).report(0.7 + _ / 40, 1.0)
+            scheduler.decide("kind 1", ["medium"]).report(0.7 + _ / 40, 1.0)
+        model, rare = scheduler.evaluate("always:medium"), scheduler.evaluate("always:large")
+        assert model.method == MODEL
+        assert "an estimate" in model.says
+        assert holds(scheduler, "medium")
+        assert (rare.method, rare.ratio, rare.low) == (UNTOLD, None, None)
+        assert str(rare) == "always large: cannot be told; too few reports to tell"
+        assert model.high is not None
+        assert model.low is not None
+        often = scheduler.evaluate("always:small")
+        assert often.high is not None
+        assert often.low is not None
+        assert model.high - model.low > 2.0 * (often.high - often.low)
+
+
+def test_a_policy_is_replayed_by_what_the_log_shows_of_its_choices() -> None:
+    with Scheduler(seed=1, policy="random-option") as scheduler:
+        work(scheduler, 600)
+        found = scheduler.evaluate(policy="kind-greedy")
+        assert found.rule == "policy kind-greedy"
+        with pytest.raises(UnknownPolicy):
+            scheduler.evaluate(policy="no-such")
+
+
+def test_tasks_that_failed_and_were_tried_again_count_by_their_first_attempt() -> None:
+    with Scheduler(seed=2, explore=0.5) as scheduler:
+        for number in range(200):
+            task = scheduler.decide("kind", OPTIONS)
+            if task.option == "large" and number % 2:
+                task.fail(2.5)
+                task = task.again()
+            task.report(1.0, 1.0)
+        found = scheduler.evaluate("always:large")
+        assert found.tasks == 200
+        assert found.ratio is not None
+        assert found.ratio < 0.6
+
+
+@pytest.mark.parametrize(
+    ("rule", "policy", "says"),
+    [
+        (None, None, "give a rule or a policy"),
+        ("greedy", "ratio-imed", "give a rule or a policy"),
+        ("always:huge", None, "no option 'huge' in this log"),
+        ("sometimes", None, "there are always:OPTION"),
+        ("baseline", None, "this scheduler has none"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(rule: str | None, policy: str | None, says: str) -> None:
+    with Scheduler() as scheduler:
+        work(scheduler, 3)
+        with pytest.raises(BadParameter, match=says):
+            scheduler.evaluate(rule, policy=policy)
+
+
+def test_an_empty_log_tells_nothing() -> None:
+    with Scheduler() as scheduler:
+        assert scheduler.evaluate("random").method == UNTOLD
+
+
+def test_a_shadow_is_promoted_step_by_step(address: str) -> None:
+    with Scheduler(address, seed=1, baseline="medium", holdout=1) as scheduler:
+        work(scheduler, 40)
+        first = scheduler.promote()
+        assert (first.share, first.proposed, first.gain) == (0.0, 0.05, None)
+        assert first.says == (
+            "the scheduler decides 0% of the tasks; what it brings beyond always medium cannot be told; "
+            "next: --share 0.05, to see what other options bring"
+        )
+        assert scheduler.promote(0.5).says.endswith("stay at 50%, until more is known")
+        work(scheduler, 400, seed=1)
+        clear = scheduler.promote()
+        assert clear.proposed == 0.95
+        assert clear.low is not None
+        assert clear.low > 0.0
+        last = scheduler.promote(0.95)
+        assert (last.share, last.proposed) == (0.95, 0.95)
+        assert last.gain is not None
+        assert clear.gain is not None
+        assert last.gain == pytest.approx(clear.gain)
+        assert last.says.startswith("the scheduler decides 95% of the tasks from now on; with 95%, all tasks")
+
+
+def test_a_baseline_that_is_better_is_gone_back_to() -> None:
+    with Scheduler(seed=1, policy="random-option", baseline="small", holdout=0.5) as scheduler:
+        work(scheduler, 600)
+        told = scheduler.promote()
+        assert told.proposed == 0.05
+        assert "since the baseline is better" in told.says
+
+
+@pytest.mark.parametrize(("share", "says"), [(1, "holds nothing out"), (2, "share = 2"), (math.nan, "share = nan")])
+def test_shares_that_cannot_be_are_refused(share: float, says: str) -> None:
+    with Scheduler(baseline="medium") as scheduler, pytest.raises(BadParameter, match=says):
+        scheduler.promote(share)
+
+
+def test_without_a_baseline_nothing_is_promoted() -> None:
+    with Scheduler() as scheduler:
+        with pytest.raises(BadParameter, match="no baseline to be promoted from"):
+            scheduler.promote(0.5)
+        assert scheduler.summary().gain is None
+
+
+def test_the_command_line_evaluates_and_promotes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = str(tmp_path / "tasks.db")
+    with Scheduler(store, seed=1, baseline="medium", holdout=0.2) as scheduler:
+        work(scheduler, 200)
+    assert main(["evaluate", store, "--rule", "baseline"]) == 0
+    assert capsys.readouterr().out.startswith("the baseline: 0.")
+    assert main(["evaluate", store, "--policy", "kind-greedy", "--json"]) == 0
+    assert '"method"' in capsys.readouterr().out
+    assert main(["evaluate", store]) == 2
+    assert main(["promote", store, "--share", "0.5"]) == 0
+    assert "the scheduler decides 50% of the tasks from now on" in capsys.readouterr().out
