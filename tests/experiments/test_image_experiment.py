@@ -127,7 +127,7 @@ def test_the_pilot_is_a_table_that_can_be_replayed(done: Path, capsys: pytest.Ca
 def test_every_policy_trained_the_same_tasks_and_all_is_recorded(done: Path) -> None:
     runs = sorted((done / "real/f0.05-pilot2-tasks2-seed0").glob("*.csv"))
     assert [path.name for path in runs] == [
-        f"{policy}.1.csv" for policy in ("dol-rm-anytime", "ratio-imed", "reward-ts", "reward-ucb")
+        f"{policy}.1.csv" for policy in ("dol-rm-anytime", "ratio-imed", "ratio-ucb", "reward-ts")
     ]
     streams = []
     for path in runs:

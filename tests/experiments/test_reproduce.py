@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -216,11 +217,15 @@ def test_one_experiment_is_updated_alone_and_the_report_rebuilt_from_what_is_the
 def test_the_verdicts_are_printed_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "figure-4a", "--quick", "--out", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    [claim] = read_record(tmp_path / "figure-4a").claims
+    claims = read_record(tmp_path / "figure-4a").claims
+    assert len(claims) == 2
     assert lines[0] == "[1/1] figure-4a: Figure 4a: two kinds, p = 0.8"
-    assert lines[1].strip() == f"{claim.verdict.upper()}  {claim.claim}"
-    assert lines[2].strip() == claim.evidence
-    assert lines[-2:] == [f"claims: 1 {claim.verdict}", f"report: {tmp_path / 'report.html'}"]
+    for number, claim in enumerate(claims):
+        assert lines[1 + 2 * number].strip() == f"{claim.verdict.upper()}  {claim.claim}"
+        assert lines[2 + 2 * number].strip() == claim.evidence
+    counts = Counter(claim.verdict for claim in claims)
+    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    assert lines[-2:] == [f"claims: {said}", f"report: {tmp_path / 'report.html'}"]
     assert f"{100 * (1 - 2.5 / solve(two_kinds(0.8)).ratio):.2g} %" in read_record(tmp_path / "figure-4a").words
 
 

@@ -180,7 +180,8 @@ def test_machine_code_for_features_counts_no_references() -> None:
     from worthwhile.simulation import loop
 
     played("compiled", Delay(0, 0), halves())
-    parts = methods_of(Splitter()) | {"feedback": Halves.feedback, "CAN_BE_LATE": False, "CAN_FAIL": False}
+    parts = methods_of(Splitter()) | {"feedback": Halves.feedback}
+    parts |= {"CAN_BE_LATE": False, "CAN_FAIL": False, "HAS_GOAL": False}
     code = machine_code(loop.play, parts | {"features": Halves.features}, views=["features"])
     assert code.code is code.uncounted
     assert code.code.signatures

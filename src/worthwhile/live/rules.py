@@ -91,14 +91,30 @@ def best_single(means: Means, options: Sequence[Option], benched: Mapping[int, S
     everywhere = np.flatnonzero((means.tried | ~choice[:, None]).all(axis=0) & means.tried.any(axis=0)).tolist()
     if not everywhere:
         return Rule("best single option", "no option was tried with every kind that has a choice", None)
-    rules = {option: always(means, choice, option) for option in everywhere}
-    known = [option for option, weights in rules.items() if untold(means, weights) <= MATTERS]
+    untold_shares, reward, cost = (everywhere_alike(means, choice, cells) for cells in cells_of(means))
+    known = [option for option in everywhere if untold_shares[option] <= MATTERS]
     unsure = [option for option in everywhere if option not in known]
     if not known:
         return Rule("best single option", few(options, unsure), None)
-    best = max(known, key=lambda option: ratio_of(means, rules[option]))
+    best = max(known, key=lambda option: float(reward[option] / cost[option]))
     kinds = f", benched for {listed(benched[best])} by now" if best in benched else ""
-    return Rule("best single option", f"always {shown(options[best])}{kinds}{besides(options, unsure)}", rules[best])
+    says = f"always {shown(options[best])}{kinds}{besides(options, unsure)}"
+    return Rule("best single option", says, always(means, choice, best))
+
+
+def cells_of(means: Means) -> tuple[Floats, Floats, Floats]:
+    """By kind and option: 1 where there are too few results, mean reward, mean cost; 0 where nothing was tried."""
+    untold = np.where(means.tried & ~means.told, 1.0, 0.0)
+    return untold, np.where(means.tried, means.reward, 0.0), np.where(means.tried, means.cost, 0.0)
+
+
+def everywhere_alike(means: Means, choice: npt.NDArray[np.bool_], cells: Floats) -> Floats:
+    """What `cells` come to for a task if one option is always taken, for every option at once.
+
+    One array of weights for each option would be kinds × options × options numbers: too many for a large scheduler.
+    """
+    without = float(means.share[~choice] @ cells[~choice].sum(axis=1))
+    return np.asarray((means.share * choice) @ cells + without)
 
 
 def always(means: Means, choice: npt.NDArray[np.bool_], option: int) -> Floats:
@@ -149,11 +165,6 @@ def named(options: Sequence[Option], numbers: Sequence[int]) -> str:
 def untold(means: Means, weights: Floats) -> float:
     """The share of the tasks for which a rule rests on too few results."""
     return float(means.share @ np.where(means.told, 0.0, weights).sum(axis=1))
-
-
-def ratio_of(means: Means, weights: Floats) -> float:
-    reward, cost = earned(means, weights)
-    return reward / cost
 
 
 def earned(means: Means, weights: Floats) -> tuple[float, float]:
