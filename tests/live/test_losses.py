@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
@@ -20,6 +23,8 @@ from worthwhile.live.claims import Claiming, Releasing, Renewing
 from worthwhile.live.outcomes import MOST_LOST
 from worthwhile.live.stores.base import FAILED, LOST, OWN, REPLACES, RESULT
 from worthwhile.live.stores.sql import READ_LOST
+
+NOBODY = 65534
 
 
 def claim(scheduler: Scheduler, holder: str, key: str = "k", lease: float = 10.0) -> Any:
@@ -192,18 +197,31 @@ def test_others_notice_what_a_process_that_is_gone_has_left(durable: str) -> Non
     assert not find_damage(durable).damage
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="whoever is root may write anything")
-def test_a_file_that_cannot_be_written_shows_what_has_expired(tmp_path: Path) -> None:
-    path = tmp_path / "tasks.db"
-    with Scheduler(path, lease=0.0) as scheduler:
-        taken(scheduler, "a")
-    path.chmod(stat.S_IRUSR)
-    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+@contextmanager
+def nobody_may_write(folder: Path, path: Path) -> Iterator[None]:
+    """Root may write anything, and therefore is somebody else for a while."""
+    root, everybody_reads = os.geteuid() == 0, stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+    path.chmod(everybody_reads)
+    folder.chmod(everybody_reads | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    if root:
+        os.setresuid(NOBODY, NOBODY, 0)
     try:
-        with Scheduler(path, create=False) as scheduler:
-            assert (scheduler.summary().expired, scheduler.latest(1)[0].state) == (1, "expired")
+        yield
     finally:
-        tmp_path.chmod(stat.S_IRWXU)
+        if root:
+            os.setresuid(0, 0, 0)
+        folder.chmod(stat.S_IRWXU)
+
+
+def test_a_file_that_cannot_be_written_shows_what_has_expired() -> None:
+    with TemporaryDirectory() as name:  # pytest's folders are root's alone
+        path = Path(name) / "tasks.db"
+        with Scheduler(path, lease=0.0) as scheduler:
+            taken(scheduler, "a")
+        with nobody_may_write(Path(name), path):
+            assert not os.access(path, os.W_OK)
+            with Scheduler(path, create=False) as scheduler:
+                assert (scheduler.summary().expired, scheduler.latest(1)[0].state) == (1, "expired")
 
 
 def test_a_task_that_is_taken_over_is_another_attempt(address: str) -> None:
