@@ -265,7 +265,7 @@ def seconds_of_replay(path: Path, rows: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [pytest.param(".csv", marks=pytest.mark.long), ".parquet"])
 def test_a_million_rows_are_no_problem(capsys: pytest.CaptureFixture[str], tmp_path: Path, suffix: str) -> None:
     few, many = (seconds_of_replay(tmp_path / f"{rows}{suffix}", rows) for rows in (100_000, 1_000_000))
     assert many < 30.0 * few  # ten times as much, not a hundred times

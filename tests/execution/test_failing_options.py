@@ -17,7 +17,7 @@ from worthwhile import Arrival, LocalExecutor, Outcome, Scheduler, work
 TASKS = 120  # per kind
 KINDS = ["near", "far"]
 OPTIONS = ["logreg", "knn"]
-TIMEOUT = 3.0  # seconds: the others take milliseconds, also on a machine that is busy
+TIMEOUT = 3.0  # seconds, where an option hangs: the others take milliseconds
 
 
 def points(seed: int, distance: float) -> list[tuple[float, float, int]]:
@@ -69,15 +69,18 @@ def say_so(kind: str, option: str, seed: int) -> Outcome | float:
 def test_an_option_that_never_works_is_soon_left_alone(broken: str, reason: str, attempts: int) -> None:
     stream = [Arrival(KINDS[number % 2], [broken, *OPTIONS], number) for number in range(2 * TASKS)]
     taken: Counter[tuple[str, Any]] = Counter()
-    settings: dict[str, Any] = {"timeout": TIMEOUT, "attempts": attempts}
+    settings: dict[str, Any] = {"timeout": TIMEOUT if broken == "hang" else None, "attempts": attempts}
     with Scheduler() as scheduler, LocalExecutor(2) as executor:
         done = work(scheduler, stream, say_so, executor=executor, **settings)
         summary = scheduler.summary()
         assert scheduler.rebuild()
     for kind in summary.kinds:
         taken.update({(kind.kind, option.option): option.pulls for option in kind.options})
-    assert done.reported == 2 * TASKS if attempts == 2 else done.reported + done.failed == 2 * TASKS
+    alone = broken != "hang"  # where options may hang, others may take too long, too, on a machine that is busy
+    assert done.reported + done.failed == 2 * TASKS
+    assert done.failed == 0 or attempts == 1 or not alone
     assert all(taken[kind, broken] <= max(3, 0.05 * TASKS) for kind in KINDS), taken
-    assert sum(done.reasons.values()) == taken["near", broken] + taken["far", broken]
+    failed = sum(taken[kind, broken] for kind in KINDS)
+    assert sum(done.reasons.values()) == failed if alone else sum(done.reasons.values()) >= failed
     assert all(why.startswith(reason) for why in done.reasons)
     assert all(kind.winner in OPTIONS for kind in summary.kinds)

@@ -24,7 +24,7 @@ from worthwhile.live.stores import open_store
 
 pytestmark = pytest.mark.slow
 
-DAMAGES, SEED = int(os.environ.get("DAMAGES", "300")), int(os.environ.get("DAMAGE_SEED", "1"))
+DAMAGES, SEED = int(os.environ.get("DAMAGES", "100")), int(os.environ.get("DAMAGE_SEED", "1"))
 OPTIONS = [1, "five", 2.5]
 TABLES = ("worthwhile", "schedulers", "names", "tasks", "reports", "snapshots", "snapshot_parts", "tokens")
 

@@ -230,7 +230,7 @@ def used(these: Sequence[Task], chosen: Sequence[int], fits: float) -> float:
     return sum(taken) / len(taken)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.1])
+@pytest.mark.parametrize("share", [0.2, pytest.param(0.1, marks=pytest.mark.long)])
 def test_an_option_that_fails_for_most_tasks_is_used_where_it_works(share: float) -> None:
     """In three of four runs at least: it may take longer to find out."""
     found = 0
