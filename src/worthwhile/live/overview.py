@@ -103,7 +103,7 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
             *about_features(now.ids),
             *about_goal(out_of_reach(*known) if so_far.goal else []),
         ]
-        gain = gain_summary(now.trial, statistics)
+        gain = gain_summary(now.trial, statistics, now.goal)
         rules = [] if chosen_by_features(so_far) or so_far.goal else simpler_rules(now, own, moments)
         simpler = [*against_baseline(gain), *rules]
         return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings, gain=gain)

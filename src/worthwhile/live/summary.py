@@ -272,13 +272,21 @@ def gain_lines(gain: GainSummary | None) -> list[str]:
     lines = [f"gain: {gain.says}"]
     if gain.gain is not None:
         always = f"whenever you look: {span(gain.gain.always_low, gain.gain.always_high)}"
-        ratios = f"{number(gain.ratio)} against {number(gain.baseline_ratio)}"
-        lines.append(f"      {always}; {ratios}; both agreed on {counted(gain.agreed, 'task')}")
+        lines.append(f"      {always}; {sides(gain)}; both agreed on {counted(gain.agreed, 'task')}")
     if gain.guarded:
         lines.append(f"      the guard took the baseline for {counted(gain.guarded, 'task')}")
     if gain.not_held_out:
-        lines.append(f"      {counted(gain.not_held_out, 'task')} could not be held out: no baseline on offer")
+        why = "the baseline was not on offer, retired or benched"
+        lines.append(f"      {counted(gain.not_held_out, 'task')} could not be held out or guarded: {why}")
     return lines
+
+
+def sides(gain: GainSummary) -> str:
+    """What is compared: of the scheduler, against the baseline."""
+    if gain.measure == "ratio":
+        return f"{number(gain.ratio)} against {number(gain.baseline_ratio)}"
+    rewards = f"a task brings {number(gain.reward)} against {number(gain.baseline_reward)}"
+    return f"{rewards}, and costs {number(gain.cost)} against {number(gain.baseline_cost)}"
 
 
 def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:
