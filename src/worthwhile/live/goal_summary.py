@@ -64,6 +64,12 @@ def out_of_reach(
     return list(plan_of(likely, known).infeasible) if plan_of(at_best, known).infeasible else []
 
 
+def never_seen(goal: Goal, kinds: Sequence[str], totals: Totals) -> list[str]:
+    """Kinds that have a floor and no task, once others have many: perhaps misspelt."""
+    attempts = dict(zip(kinds, totals.pulls.sum(axis=1).tolist(), strict=True))
+    return [kind for kind in goal.floors if not attempts.get(kind) and sum(attempts.values()) >= ENOUGH_REPORTS]
+
+
 def best_mixes(
     goal: Goal, kinds: Sequence[str], options: Sequence[Option], totals: Totals, moments: Known
 ) -> dict[str, dict[str, float]]:
@@ -82,7 +88,10 @@ def best_mixes(
 def goal_among(goal: Goal, kinds: Sequence[str]) -> Goal | None:
     """The goal as far as it concerns these kinds; None if it does not."""
     floor = {kind: floor for kind, floor in goal.floors.items() if kind in kinds} if goal.floors else goal.floor
-    return Goal(goal.goal, floor or None, goal.budget) if kinds and (floor or goal.budget is not None) else None
+    floor = None if floor == {} else floor  # a floor of 0 is one
+    if not kinds or (floor is None and (goal.budget is None or goal.goal == "cost")):
+        return None
+    return Goal(goal.goal, floor, goal.budget)
 
 
 def means_so_far(

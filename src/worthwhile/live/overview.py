@@ -15,12 +15,20 @@ from worthwhile.formatting import shown
 from worthwhile.goals.goal import Goal
 from worthwhile.goals.suggestions import suggestions_of, suggestions_text
 from worthwhile.learning import UNKNOWN, Sums
-from worthwhile.live.advice import about_failures, about_features, about_goal, about_options, about_tasks, listed
+from worthwhile.live.advice import (
+    about_failures,
+    about_features,
+    about_floors,
+    about_goal,
+    about_options,
+    about_tasks,
+    listed,
+)
 from worthwhile.live.batch import Batch
 from worthwhile.live.completed import completed_ratio, failure_cost, failure_error
 from worthwhile.live.fold import Fold
 from worthwhile.live.gain import gain_summary
-from worthwhile.live.goal_summary import best_mixes, goal_summary, means_so_far, out_of_reach
+from worthwhile.live.goal_summary import best_mixes, goal_summary, means_so_far, never_seen, out_of_reach
 from worthwhile.live.log_statistics import Failures, LogStatistics, score_errors
 from worthwhile.live.rules import against_baseline, comparisons, means_of
 from worthwhile.live.settings import policy_words
@@ -102,6 +110,7 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
             *about_tasks(so_far),
             *about_features(now.ids),
             *about_goal(out_of_reach(*known) if so_far.goal else []),
+            *about_floors(never_seen(now.goal, now.kinds, now.totals)),
         ]
         gain = gain_summary(now.trial, statistics, now.goal)
         rules = [] if chosen_by_features(so_far) or so_far.goal else simpler_rules(now, own, moments)

@@ -128,12 +128,23 @@ class Kept:
     slack: bool = False  # it is kept whatever is chosen
 
     @property
+    def missing(self) -> float:
+        """How far the mean is on the wrong side; 0 if it is kept."""
+        if self.mean is None:
+            return 0.0
+        return max(0.0, self.wanted - self.mean if self.limit == "floor" else self.mean - self.wanted)
+
+    @property
     def miss(self) -> float | None:
-        """How far the mean is on the wrong side, as a share of what is wanted; 0 if it is kept."""
-        if self.mean is None or self.wanted == 0.0:
-            return None
-        wrong = self.wanted - self.mean if self.limit == "floor" else self.mean - self.wanted
-        return max(0.0, wrong / abs(self.wanted))
+        """The same as a share of what is wanted; None if that is 0."""
+        return None if self.mean is None or self.wanted == 0.0 else self.missing / abs(self.wanted)
+
+    @property
+    def missing_text(self) -> str:
+        """The same in words; empty if it is kept."""
+        wrong = "short" if self.limit == "floor" else "over"
+        amount = number(self.missing) if self.miss is None else f"{self.miss:.1%}"
+        return f"{amount} {wrong}" if self.missing else ""
 
 
 @dataclass(frozen=True)
@@ -259,8 +270,8 @@ def kept_text(kept: Kept) -> str:
     where = "" if kept.kind is None else f" of {printable(kept.kind)}"
     if kept.mean is None:
         return f"{means}{where}: nothing reported since {kept.limit} {kept.wanted:g} was set"
-    wrong = "short of" if kept.limit == "floor" else "over"
-    verdict = f"{kept.miss:.1%} {wrong} {kept.wanted:g}" if kept.miss else "kept"
+    beside = f"{' of' * (kept.limit == 'floor')} {kept.wanted:g}"
+    verdict = f"{kept.missing_text}{beside}" if kept.missing else "kept"
     price = "whatever is chosen" if kept.slack else f"price {kept.price:.4g}"
     return f"{means}{where}: {number(kept.mean)}, {verdict}; lately {number(kept.recent)}   ({price})"
 
