@@ -284,6 +284,18 @@ def test_a_floor_for_a_kind_that_never_comes_is_pointed_out() -> None:
         assert warning.startswith("There is a floor for leagl review, and there has been no such task")
 
 
+def test_where_cost_alone_decides_scores_are_costs() -> None:
+    """The price is as good as infinite then: nobody could read reward − price·cost."""
+    with Scheduler(seed=1, floor={"a": 0.1, "b": 0.75}) as scheduler:
+        work_through(scheduler, 600)
+        kinds = {kind.kind: kind for kind in scheduler.summary().kinds}
+        assert (kinds["a"].by_cost, kinds["a"].price, kinds["b"].by_cost) == (True, None, False)
+        for option in kinds["a"].options:
+            assert option.score == pytest.approx(-(option.mean_cost or 0.0), rel=1e-3)
+            assert option.error is None or option.error < 1.0
+        assert kinds["b"].price is not None
+
+
 def test_no_floor_is_suggested_where_all_options_cost_the_same() -> None:
     with Scheduler(seed=1) as scheduler:
         report_all(scheduler, 120, {"x": (0.9, 1.0), "y": (0.5, 1.0)})

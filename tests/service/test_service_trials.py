@@ -121,3 +121,16 @@ def test_a_service_evaluates_and_promotes(service: ServiceProcess) -> None:
         assert client.promote(0.5) == scheduler.promote(0.5)
         with pytest.raises(BadParameter, match="give a rule or a policy"):
             client.evaluate()
+
+
+def test_a_page_shows_what_is_saved_under_a_goal_and_draws_no_infinite_price(served: Served) -> None:
+    made = {"baseline": "large", "holdout": 0.5, "floor": 0.1}
+    served.ask("PUT", ONE, json=made)
+    for _ in range(150):
+        task = served.post(f"{ONE}/tasks", {"kind": "k", "options": OPTIONS}).json()
+        cost = {"small": 1.0, "medium": 2.0, "large": 4.0}[task["option"]]
+        served.post(f"{ONE}/tasks/{task['task']}/report", {"reward": 0.5 + cost / 10, "cost": cost})
+    page = served.ask("GET", "/schedulers/trial").text
+    assert "of the cost per task saved against always large, from" in page
+    assert "Cost alone decides here" in page
+    assert "e+06" not in page

@@ -16,7 +16,7 @@ from worthwhile.live.replica import Replica
 from worthwhile.live.summary import GoalSummary, Kept
 from worthwhile.live.totals import Totals
 from worthwhile.live.validation import Option
-from worthwhile.policies.goal_imed import NO_FLOOR, GoalImed, GoalState, has_budget, unit_of
+from worthwhile.policies.goal_imed import NO_FLOOR, GoalImed, GoalState, has_budget, is_priceless, unit_of
 from worthwhile.policies.pursuit import Pursuit, at_its_end
 
 Known = Mapping[tuple[int, int], Sums]  # by kind and option
@@ -32,6 +32,12 @@ def goal_summary(replica: Replica) -> GoalSummary | None:
         return None
     kept = list(all_kept(policy, replica.fold.state.learned, replica.kinds.texts))
     return GoalSummary(goal.goal, goal.floors or goal.total_floor, goal.budget, goal.words(), kept)
+
+
+def judged_by_cost(replica: Replica, price: float | None) -> bool:
+    """Whether cost alone decides at a price, because a floor is kept whatever is chosen, or a budget cannot be."""
+    policy, state = replica.fold.policy, replica.fold.state.learned
+    return isinstance(policy, GoalImed) and price is not None and is_priceless(state, price)
 
 
 def all_kept(policy: GoalImed, state: GoalState, kinds: Sequence[str]) -> Iterator[Kept]:

@@ -78,6 +78,7 @@ class KindSummary:
     failed: int = 0  # attempts
     history: int = 0  # of the reports, those that were imported
     price: float | None = None  # at which its options are judged
+    by_cost: bool = False  # cost alone decides: the score is −cost
 
 
 @dataclass(frozen=True)
