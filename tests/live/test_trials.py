@@ -214,6 +214,10 @@ def test_a_baseline_that_is_cheaper_than_a_floor_allows_is_not_gone_back_to() ->
         told = scheduler.promote()
         assert told.proposed == told.share == 0.8
         assert told.says.endswith("stay at 80%, since the baseline is cheaper: does it keep the floor?")
+        gain = scheduler.summary().gain
+        assert gain is not None
+        assert gain.says.startswith("+")
+        assert "%) cost per task against always small, from" in gain.says
 
 
 def test_with_a_budget_the_gain_is_the_reward_that_is_won() -> None:

@@ -66,8 +66,7 @@ def gain_summary(settings: TrialSettings, statistics: LogStatistics, goal: Goal)
     if gain is None:
         says = why_not_known(settings, statistics, shown, baseline)
     else:
-        against = f"{OF[goal.goal]} against {baseline}, from {shown.held_out:,} held-out tasks"
-        says = f"{signed(gain.value)} ({span(gain.low, gain.high)}) {against}"
+        says = f"{compared(gain, goal.goal)} {baseline}, from {shown.held_out:,} held-out tasks"
     return GainSummary(
         says, baseline, goal.goal, settings.holdout, gain, difference, shown.price, shown.ratio, shown.baseline_ratio,
         *shown.means, shown.held_out, shown.decided, shown.agreed, shown.cost_quotient, statistics.guarded,
@@ -99,6 +98,13 @@ def why_not_known(settings: TrialSettings, statistics: LogStatistics, shown: Gai
         return f"no quotient against {baseline}: one of both earns nothing, or less"
     which = f"{shown.held_out:,} held out and {shown.decided:,} not, where both differ; {FIRST} of each are needed"
     return f"too few tasks to tell against {baseline}: {which}"
+
+
+def compared(gain: Range, measure: str) -> str:
+    """How far the scheduler is above the baseline."""
+    if measure == "cost" and gain.value < 0.0:
+        return f"{signed(-gain.value)} ({span(-gain.high, -gain.low)}) cost per task against"
+    return f"{signed(gain.value)} ({span(gain.low, gain.high)}) {OF[measure]} against"
 
 
 def signed(share: float) -> str:
