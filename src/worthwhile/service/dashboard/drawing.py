@@ -91,9 +91,15 @@ def chart(points: Sequence[Point], width: float, height: float) -> Chart:
 
 
 def without_far_prices(points: Sequence[Point]) -> list[Point]:
-    """Where a floor is kept whatever is chosen, its price is as good as infinite: drawn, nothing else could be seen."""
-    most = FAR * max((abs(point.ratio) for point in points if point.ratio is not None), default=math.inf)
-    return [replace(point, price=None) if abs(point.price or 0.0) > most > 0.0 else point for point in points]
+    """Where a floor is kept whatever is chosen, its price is as good as infinite: drawn, nothing else could be seen.
+
+    If that is so by now, no price is drawn: its name stands at the end.
+    """
+    most = FAR * max((abs(point.ratio) for point in points if point.ratio is not None), default=math.inf) or math.inf
+    far = [abs(point.price or 0.0) > most for point in points]
+    return [
+        replace(point, price=None) if far[-1] or is_far else point for point, is_far in zip(points, far, strict=True)
+    ]
 
 
 def line(corners: Sequence[tuple[float, float]]) -> Line | None:
