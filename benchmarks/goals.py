@@ -1,6 +1,7 @@
 """Whether the default keeps a floor or a budget, told nothing else, and how near the optimum it comes, beside rivals.
 
     python benchmarks/goals.py --tables DIR                    minutes
+    python benchmarks/goals.py --tables DIR --only other       one table, or the goals of other sorts: parts of it
     python benchmarks/goals.py --tables DIR --all-options      58 and 67 options, where a kind has ten otherwise
     python benchmarks/goals.py --tables DIR --plot results/goals.png
 
@@ -41,6 +42,7 @@ from worthwhile import Environment
 from worthwhile.state import Floats
 
 RUNS, RIVAL_RUNS = 10, 3
+OTHER = "other"
 KEPT = 1.0  # %: by so much a mean may miss what was wanted, at the end
 SHORT, MOST_SHORT = 3.0, 1.0  # %: by so much a window may, but for so many of them
 WORSE = 5.0  # %: so much more cost than the optimum, or less reward or ratio
@@ -188,10 +190,13 @@ def main() -> int:
     parser.add_argument("--tables", type=Path, required=True, metavar="DIR", help="the recorded tables (.parquet)")
     parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help=f"of the default ({RUNS})")
     parser.add_argument("--all-options", action="store_true", help="of every kind, where ten are taken otherwise")
+    parser.add_argument("--only", choices=[*RECORDED, OTHER], help="a part: one table, or all goals of other sorts")
     parser.add_argument("--alone", action="store_true", help="without the rivals")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="the figure, .png or .svg")
     parser.add_argument("--out", type=Path, default=Path("results/goals.csv"), help="where the numbers go")
     options = parser.parse_args()
+    if options.plot and options.only:
+        parser.error("--plot draws what all parts have found; leave --only out")
     missing = [name for name in RECORDED if not (options.tables / f"{name}.parquet").is_file()]
     if missing or options.runs < RIVAL_RUNS:
         few = f"--runs: at least {RIVAL_RUNS}, as many as the rivals have"
@@ -201,8 +206,9 @@ def main() -> int:
     print(
         f"{WINDOW:,} tasks that miss it by more than {SHORT:g} %; worse: % more cost, or less reward, than the optimum"
     )
-    found = [on_table(name, environment, options) for name, environment in worlds.items()]
-    found.append(elsewhere(worlds, options))
+    found = [on_table(*world, options) for world in worlds.items() if options.only in (None, world[0])]
+    if options.only in (None, OTHER):
+        found.append(elsewhere(worlds, options))
     every = [course for courses, _ in found for course in courses]
     save(options.out, every)
     if options.plot:

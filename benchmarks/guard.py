@@ -52,7 +52,7 @@ def played(
     for task, kind in enumerate(kinds.tolist()):
         option, reward_estimate, cost_estimate = engine.choose(world.offers[kind], {}, task + 1)
         mode = AGREED if option == baselines[kind] else CHOSEN
-        if guarded and mode == CHOSEN and not guard.allows(kind, GUARD, ERROR, 0):
+        if guarded and mode == CHOSEN and not guard.allows(kind, GUARD, ERROR, {}):
             option, mode, times = baselines[kind], GUARDED, times + 1
             _, reward_estimate, cost_estimate = engine.judge(kind, option)
         reward, cost = world.environment.world.feedback(kind, int(option), latent[task])

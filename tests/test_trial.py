@@ -156,3 +156,19 @@ def test_not_every_failure_is_remembered_for_good() -> None:
     assert len(trial.open) == MOST_OPEN
     assert 4 not in trial.open
     assert 5 in trial.open
+
+
+@pytest.mark.parametrize(("measure", "truth"), [("reward", 3.0 / 4.5), ("cost", 1.0 - 3.0 / 6.0)])
+def test_reward_and_cost_are_compared_as_the_ratio_is(measure: str, truth: float) -> None:
+    """Without kind 2, in which both agree: 1 against 1.5, at half the cost."""
+    held = 0
+    for seed in range(150):
+        generator, trial = random.Random(seed), Trial()
+        for task in range(400):
+            kind, held_out = generator.randrange(2), generator.random() < 0.3
+            trial.add(task, kind, held_out, 0.3, *outcome(generator, "b" if held_out else "a", kind), False)
+        gain = trial.gain(measure)
+        assert gain is not None
+        assert gain.always.low < gain.now.low <= gain.value <= gain.now.high < gain.always.high
+        held += (truth if measure == "cost" else truth - 1.0) in gain.now
+    assert held / 150 >= 0.95 - 2.0 * math.sqrt(0.05 * 0.95 / 150)

@@ -12,7 +12,9 @@ import pytest
 from worthwhile import Scheduler
 from worthwhile.cli.main import main
 from worthwhile.errors import BadParameter, UnknownPolicy
+from worthwhile.learning import UNKNOWN, one_more
 from worthwhile.live.evaluate import MODEL, SEEN, UNTOLD, WEIGHTED
+from worthwhile.live.log_statistics import cautious_errors, score_errors
 
 OPTIONS = ["small", "medium", "large"]
 WORTH = {"small": (1.0, 1.0), "medium": (0.8, 1.0), "large": (1.5, 2.5)}
@@ -57,7 +59,7 @@ def test_exploring_lets_any_rule_be_weighted() -> None:
     held = 0
     for seed in range(20):
         with Scheduler(seed=seed, explore=0.3) as scheduler:
-            work(scheduler, 300, seed)
+            work(scheduler, 400, seed)
             found = [scheduler.evaluate(f"always:{option}") for option in OPTIONS]
             assert {each.method for each in found} == {WEIGHTED}
             held += sum(holds(scheduler, option) for option in OPTIONS)
@@ -100,6 +102,86 @@ def test_a_policy_is_replayed_by_what_the_log_shows_of_its_choices() -> None:
         assert found.rule == "policy kind-greedy"
         with pytest.raises(UnknownPolicy):
             scheduler.evaluate(policy="no-such")
+
+
+def test_a_few_tasks_that_chance_gave_an_option_are_not_weighted() -> None:
+    """One of them would look as if there were no scatter at all."""
+    with Scheduler(seed=3, baseline="medium", holdout=0.05) as scheduler:
+        work(scheduler, 60)
+        assert 0 < sum(line.option == "medium" for line in scheduler.latest(60)) < 20
+        assert scheduler.evaluate("baseline").method in (MODEL, UNTOLD)
+
+
+def test_ranges_of_weighted_rules_hold_where_chance_is_rare_and_results_are_0_or_1() -> None:
+    """Most tasks that could have taken the option did not: the scatter of those that did says too little."""
+    held, told = 0, 0
+    for seed in range(30):
+        generator = random.Random(seed)
+        with Scheduler(seed=seed, explore=0.04) as scheduler:
+            for _ in range(250):
+                task = scheduler.decide("kind", OPTIONS)
+                task.report(float(generator.random() < (0.9 if task.option == "small" else 0.7)), 1.0)
+            for option, truth in (("small", 0.9), ("medium", 0.7)):
+                found = scheduler.evaluate(f"always:{option}")
+                if found.low is not None and found.high is not None:
+                    told, held = told + 1, held + (found.low <= truth <= found.high)
+    assert told > 20
+    assert held / told >= 0.95 - 2.0 * math.sqrt(0.05 * 0.95 / told)
+
+
+def test_results_that_are_all_alike_leave_room_for_others() -> None:
+    """Six successes out of six, where another option scatters: the mean is not certain."""
+    scattered, alike = UNKNOWN, UNKNOWN
+    for number in range(60):
+        scattered = one_more(scattered, float(number % 2), 1.0, 1.0)
+    for _ in range(6):
+        alike = one_more(alike, 1.0, 1.0, 1.0)
+    assert score_errors([scattered, alike], 1.0)[1] == 0.0
+    cautious = cautious_errors([scattered, alike], 1.0)
+    assert cautious[0] == pytest.approx(score_errors([scattered, alike], 1.0)[0], rel=0.01)
+    assert 0.1 < cautious[1] < 0.2
+
+
+def test_where_nothing_has_succeeded_nothing_can_be_told() -> None:
+    with Scheduler(seed=1) as scheduler:
+        for _ in range(60):
+            scheduler.decide("kind", OPTIONS).fail(1.0)
+        assert scheduler.evaluate("always:small").method == UNTOLD
+        assert scheduler.evaluate("random").method == UNTOLD
+
+
+def test_what_a_shadow_or_a_guard_did_not_take_is_the_models() -> None:
+    """The policy wanted another option than the baseline, and could not get it: its probability was 0."""
+    with Scheduler(seed=1, baseline="medium", holdout=0.5) as scheduler:
+        work(scheduler, 200)
+        scheduler.change(holdout=1)
+        work(scheduler, 200, seed=1)
+        assert scheduler.evaluate("baseline").method == WEIGHTED
+        small = scheduler.evaluate("always:small")
+        assert small.method == MODEL
+        assert 0.4 < small.known < 0.6
+    with Scheduler(seed=1, baseline="medium", guard=0.05) as scheduler:
+        work(scheduler, 150)
+        guarded = sum(row.mode == "guarded" for row in map(scheduler.explain, range(1, 151)))
+        assert guarded > 30
+        assert scheduler.evaluate("always:small").known <= 1.0 - guarded / 150
+
+
+def test_a_policy_that_draws_is_weighted_by_its_own_probabilities() -> None:
+    with Scheduler(seed=1, policy="random-option") as scheduler:
+        work(scheduler, 300)
+        assert {scheduler.evaluate(f"always:{option}").method for option in OPTIONS} == {WEIGHTED}
+        assert all(holds(scheduler, option) for option in OPTIONS)
+
+
+def test_an_imported_log_is_not_taken_for_one_that_shows_every_option(tmp_path: Path) -> None:
+    """Easy tasks went to one option, hard ones to the other: the log does not show what either does with the rest."""
+    log = tmp_path / "log.csv"
+    rows = [f"kind,{'small,0.9' if number % 2 else 'large,0.7'},{1 + number % 5}" for number in range(100)]
+    log.write_text("\n".join(["kind,option,reward,cost", *rows]) + "\n", encoding="utf-8")
+    with Scheduler(history=log) as scheduler:
+        found = scheduler.evaluate("always:small")
+        assert (found.method, found.tasks, found.known) == (MODEL, 100, 0.0)
 
 
 def test_tasks_that_failed_and_were_tried_again_count_by_their_first_attempt() -> None:
@@ -173,6 +255,14 @@ def test_a_baseline_that_is_better_is_gone_back_to() -> None:
 def test_shares_that_cannot_be_are_refused(share: float, says: str) -> None:
     with Scheduler(baseline="medium") as scheduler, pytest.raises(BadParameter, match=says):
         scheduler.promote(share)
+
+
+def test_with_nothing_held_out_the_next_step_holds_something_out() -> None:
+    with Scheduler(seed=1, baseline="medium") as scheduler:
+        work(scheduler, 40)
+        told = scheduler.promote()
+        assert (told.share, told.proposed) == (1.0, 0.95)
+        assert told.says.endswith("next: --share 0.95, since with nothing held out nobody will ever know more")
 
 
 def test_without_a_baseline_nothing_is_promoted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from worthwhile import Scheduler
 from worthwhile.errors import BadParameter
 from worthwhile.live.guard import Guard
 from worthwhile.live.stores.base import AGREED, CHOSEN, GUARDED, NO_BASELINE, TaskRow
+from worthwhile.live.trials import TrialSettings, assign
 from worthwhile.proof.confidence import FIRST, HANDFUL
+from worthwhile.rng import Rng
 
 OPTIONS = ["good", "usual", "bad"]
 WORTH = {"good": 1.3, "usual": 1.0, "bad": 0.2}
@@ -109,11 +112,11 @@ def test_what_is_running_counts_as_if_it_lost_as_much_as_it_can() -> None:
     guard = Guard(1)
     for _ in range(100):
         guard.add(0, AGREED, 1.0, 1.0)
-    assert guard.allows(0, 0.06, 0.05, running=0)
-    assert not guard.allows(0, 0.06, 0.05, running=1)
+    assert guard.allows(0, 0.06, 0.05, {})
+    assert not guard.allows(0, 0.06, 0.05, {0: 1.0})
     guard.add(0, CHOSEN, -7.0, 1.0)
     assert guard.worst == 8.0
-    assert not guard.allows(0, 0.06, 0.05, running=0)
+    assert not guard.allows(0, 0.06, 0.05, {})
 
 
 def test_a_kind_needs_a_handful_of_tasks_with_the_baseline() -> None:
@@ -121,6 +124,61 @@ def test_a_kind_needs_a_handful_of_tasks_with_the_baseline() -> None:
     for _ in range(200):
         guard.add(0, GUARDED, 1.0, 1.0)
     for _ in range(HANDFUL):
-        assert not guard.allows(1, 0.05, 0.05, running=0)
+        assert not guard.allows(1, 0.05, 0.05, {})
         guard.add(1, GUARDED, 1.0, 1.0)
-    assert guard.allows(1, 0.05, 0.05, running=0)
+    assert guard.allows(1, 0.05, 0.05, {})
+
+
+def test_what_runs_in_other_kinds_is_at_risk_too() -> None:
+    guard = Guard(1)
+    for kind in (0, 1):
+        for _ in range(100):
+            guard.add(kind, AGREED, 1.0, 1.0)
+    assert guard.allows(0, 0.03, 0.05, {2: 5.0})  # nothing else than the baseline runs where it is not known yet
+    assert not guard.allows(0, 0.03, 0.05, {1: 1.0})
+
+
+def test_tasks_of_many_kinds_that_run_at_the_same_time_are_held_back() -> None:
+    with Scheduler(seed=1, baseline="usual", guard=0.05) as scheduler:
+        for number in range(60):
+            scheduler.decide(f"kind {number % 6}", ["bad", "usual"]).report(1.0, 1.0)
+        running = [scheduler.decide(f"kind {number % 6}", ["bad", "usual"]) for number in range(30)]
+        assert sum(task.option == "bad" for task in running) <= 1
+
+
+def test_further_attempts_and_late_reports_count_for_the_guard() -> None:
+    with Scheduler(seed=1, baseline="usual", guard=0.05) as scheduler:
+        work(scheduler, 40, OPTIONS)
+        failed = scheduler.decide("kind 0", OPTIONS)
+        failed.fail(3.0)
+        failed.again().report(0.5, 4.0)
+        lost = scheduler.decide("kind 0", OPTIONS, lease=0.0)
+        work(scheduler, 2, OPTIONS)
+        lost.report(1.0, 9.0)
+        work(scheduler, 2, OPTIONS)
+        guard = scheduler._transactor.do(lambda batch: batch.replica.guard)
+        read = [row.task for row in rows_of(scheduler)[:-1] if row.mode != NO_BASELINE]  # the last came after that
+        assert {int(failed.id), int(lost.id)} <= set(read)
+        assert guard is not None
+        assert guard.cost == pytest.approx(sum(line.total_cost or 0.0 for line in scheduler.tasks(read)))
+        assert guard.whole[0] == len(read)
+
+
+def test_a_guard_that_forbids_leaves_nothing_to_chance() -> None:
+    """Explored or not, the baseline is certain then; a smaller probability would give it too much weight."""
+    settings = TrialSettings(((None, '"usual"'),), explore=0.5, guard=0.05)
+    modes = Counter()
+    for task in range(200):
+        for own in (0, 1):
+            made = assign(settings, Rng(3, task), [0, 1], own, 1, allowed=lambda: False)
+            assert (made.option, made.probability) == (1, 1.0)
+            modes[own, made.mode, made.own] += 1
+    assert modes == {(0, GUARDED, 0): 200, (1, AGREED, None): 200}
+
+
+def test_tasks_that_nobody_could_guard_are_counted() -> None:
+    with Scheduler(seed=1, baseline="usual", guard=0.05) as scheduler:
+        work(scheduler, 20, ["good", "bad"])
+        said = str(scheduler.summary())
+        assert "20 tasks could not be held out or guarded: the baseline was not on offer, retired or benched" in said
+        assert "not known against always usual: no task could take that" in said

@@ -255,3 +255,48 @@ def test_where_the_cheapest_always_wins_floors_are_suggested_with_their_numbers(
         [warning] = [warning for warning in scheduler.summary().warnings if "cheapest option wins" in warning]
         assert "with floor 0.5: 0.5 at " in warning
         assert "per task" in warning
+
+
+def report_all(scheduler: Scheduler, tasks: int, worth: dict[str, tuple[float, float]]) -> None:
+    """So many tasks of one kind, each option with the same reward and cost every time."""
+    for _ in range(tasks):
+        task = scheduler.decide("a", list(worth))
+        task.report(*worth[str(task.option)])
+
+
+def test_a_floor_of_zero_is_one() -> None:
+    with Scheduler(seed=1, floor=0.0) as scheduler:
+        report_all(scheduler, 150, {"x": (-2.0, 1.0), "y": (-0.5, 3.0)})
+        summary = scheduler.summary()
+        assert summary.goal is not None
+        [floor] = summary.goal.kept
+        assert (floor.miss, floor.missing) == (None, pytest.approx(0.5, abs=0.05))
+        assert f"{floor.missing_text} of 0; lately" in str(summary)
+        assert "floor 0 cannot be reached" in " ".join(summary.warnings)
+
+
+def test_a_floor_for_a_kind_that_never_comes_is_pointed_out() -> None:
+    with Scheduler(seed=1, goal="cost", floor={"leagl review": 0.5}, budget=9.0) as scheduler:
+        report_all(scheduler, 99, {"x": (0.5, 1.0), "y": (0.9, 3.0)})
+        assert scheduler.summary().warnings == []
+        report_all(scheduler, 1, {"x": (0.5, 1.0), "y": (0.9, 3.0)})
+        [warning] = scheduler.summary().warnings
+        assert warning.startswith("There is a floor for leagl review, and there has been no such task")
+
+
+def test_where_cost_alone_decides_scores_are_costs() -> None:
+    """The price is as good as infinite then: nobody could read reward − price·cost."""
+    with Scheduler(seed=1, floor={"a": 0.1, "b": 0.75}) as scheduler:
+        work_through(scheduler, 600)
+        kinds = {kind.kind: kind for kind in scheduler.summary().kinds}
+        assert (kinds["a"].by_cost, kinds["a"].price, kinds["b"].by_cost) == (True, None, False)
+        for option in kinds["a"].options:
+            assert option.score == pytest.approx(-(option.mean_cost or 0.0), rel=1e-3)
+            assert option.error is None or option.error < 1.0
+        assert kinds["b"].price is not None
+
+
+def test_no_floor_is_suggested_where_all_options_cost_the_same() -> None:
+    with Scheduler(seed=1) as scheduler:
+        report_all(scheduler, 120, {"x": (0.9, 1.0), "y": (0.5, 1.0)})
+        assert scheduler.summary().warnings == []

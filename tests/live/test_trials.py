@@ -175,6 +175,71 @@ def test_without_a_holdout_no_gain_is_claimed() -> None:
         assert scheduler.summary().gain is None
 
 
+MODELS = {"small": (0.4, 0.1), "medium": (0.8, 0.4), "large": (0.9, 1.2)}
+
+
+def ask(scheduler: Scheduler, tasks: int) -> None:
+    """So many questions, some of them answered."""
+    generator = random.Random(2)
+    for _ in range(tasks):
+        task = scheduler.decide("question", list(MODELS))
+        right, cost = MODELS[str(task.option)]
+        task.report(float(generator.random() < right), cost * generator.uniform(0.8, 1.2))
+
+
+def test_with_a_floor_the_gain_is_the_cost_that_is_saved() -> None:
+    with Scheduler(seed=1, floor=0.7, baseline="large", holdout=0.2) as scheduler:
+        ask(scheduler, 600)
+        summary = scheduler.summary()
+        gain = summary.gain
+        assert gain is not None
+        assert gain.gain is not None
+        assert gain.measure == "cost"
+        assert gain.gain.value == pytest.approx(1.0 - gain.cost / gain.baseline_cost)
+        assert (
+            0.5 < gain.gain.always_low < gain.gain.low < gain.gain.value < gain.gain.high < gain.gain.always_high < 1.0
+        )
+        assert "of the cost per task saved against always large, from" in gain.says
+        assert "a task brings 0.6" in str(summary)  # and all together 0.7: held-out tasks count for the floor, too
+        assert [rule.rule for rule in summary.comparisons] == []  # a ratio would be no use
+        told = scheduler.promote()
+        assert told.proposed == 0.95
+        assert told.gain == pytest.approx(0.95 * gain.gain.value)
+        assert "of the cost per task saved beyond always large" in told.says
+
+
+def test_a_baseline_that_is_cheaper_than_a_floor_allows_is_not_gone_back_to() -> None:
+    with Scheduler(seed=1, floor=0.7, baseline="small", holdout=0.2) as scheduler:
+        ask(scheduler, 400)
+        told = scheduler.promote()
+        assert told.proposed == told.share == 0.8
+        assert told.says.endswith("stay at 80%, since the baseline is cheaper: does it keep the floor?")
+        gain = scheduler.summary().gain
+        assert gain is not None
+        assert gain.says.startswith("+")
+        assert "%) cost per task against always small, from" in gain.says
+
+
+def test_with_a_budget_the_gain_is_the_reward_that_is_won() -> None:
+    with Scheduler(seed=1, budget=0.5, baseline="small", holdout=0.2) as scheduler:
+        ask(scheduler, 600)
+        gain = scheduler.summary().gain
+        assert gain is not None
+        assert gain.gain is not None
+        assert gain.measure == "reward"
+        assert gain.gain.value == pytest.approx(gain.reward / gain.baseline_reward - 1.0)
+        assert 0.3 < gain.gain.low < 2.0
+        assert "reward per task against always small" in gain.says
+
+
+def test_a_shadow_without_a_baseline_says_so() -> None:
+    with Scheduler(seed=1, holdout=1) as scheduler:
+        work(scheduler, 20)
+        gain = scheduler.summary().gain
+        assert gain is not None
+        assert gain.says.startswith("not known against the usual option of every task: no task could take that; name")
+
+
 def test_another_baseline_begins_another_comparison() -> None:
     with Scheduler(seed=1, baseline="medium", holdout=0.4) as scheduler:
         work(scheduler, 300)

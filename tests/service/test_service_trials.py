@@ -13,6 +13,8 @@ from service_process import ServiceProcess, store_at
 from worthwhile import Client, Scheduler
 from worthwhile.cli.main import main
 from worthwhile.errors import BadParameter
+from worthwhile.live.log_statistics import Point
+from worthwhile.service.dashboard.drawing import chart
 
 ONE = "/v1/schedulers/trial"
 OPTIONS = ["small", "medium", "large"]
@@ -121,3 +123,25 @@ def test_a_service_evaluates_and_promotes(service: ServiceProcess) -> None:
         assert client.promote(0.5) == scheduler.promote(0.5)
         with pytest.raises(BadParameter, match="give a rule or a policy"):
             client.evaluate()
+
+
+def test_a_price_as_good_as_infinite_is_not_drawn() -> None:
+    far = [Point(number, 2.0, price, None) for number, price in enumerate((1.0, 3.0, 4e6, 4e6), 1)]
+    assert chart(far, 600, 300).price is None
+    drawn = chart([*far, Point(5, 2.0, 3.0, None)], 600, 300)
+    assert drawn.price is not None
+    assert drawn.top <= drawn.price.end_y <= drawn.bottom
+    assert [tick.text for tick in drawn.up][-1] == "3"
+
+
+def test_a_page_shows_what_is_saved_under_a_goal_and_draws_no_infinite_price(served: Served) -> None:
+    made = {"baseline": "large", "holdout": 0.5, "floor": 0.1}
+    served.ask("PUT", ONE, json=made)
+    for _ in range(150):
+        task = served.post(f"{ONE}/tasks", {"kind": "k", "options": OPTIONS}).json()
+        cost = {"small": 1.0, "medium": 2.0, "large": 4.0}[task["option"]]
+        served.post(f"{ONE}/tasks/{task['task']}/report", {"reward": 0.5 + cost / 10, "cost": cost})
+    page = served.ask("GET", "/schedulers/trial").text
+    assert "of the cost per task saved against always large, from" in page
+    assert "Cost alone decides here" in page
+    assert "e+06" not in page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from worthwhile.formatting import shown
+from worthwhile.formatting import printable, shown
 from worthwhile.live.drift import Change, half_life
 from worthwhile.live.summary import KindSummary, OptionSummary, Summary, counted
 from worthwhile.live.validation import Option
@@ -137,6 +137,13 @@ def about_goal(out_of_reach: Sequence[str]) -> Iterable[str]:
         yield f"Out of reach: the floors of {len(out_of_reach) - MOST_NAMED:,} more kinds."
 
 
+def about_floors(never_seen: Sequence[str]) -> Iterable[str]:
+    """Floors that are about nothing."""
+    if never_seen:
+        kinds = listed([printable(kind) for kind in never_seen])
+        yield f"There is a floor for {kinds}, and there has been no such task: is that what the kind is called?"
+
+
 def about_features(ids: Sequence[str]) -> Iterable[str]:
     """Features from which nothing can be learned, because no text comes again."""
     if ids:
@@ -162,5 +169,7 @@ def listed(names: Sequence[str]) -> str:
 def cheapest_always_wins(kinds: Sequence[KindSummary]) -> bool:
     """For every kind that has a choice, if there is one."""
     choices = [[option for option in kind.options if option.score is not None and not option.retired] for kind in kinds]
-    cheapest = [min(options, key=lambda option: option.mean_cost or 0.0) for options in choices if len(options) > 1]
-    return bool(cheapest) and all(option.winning for option in cheapest)
+    choices = [options for options in choices if len(options) > 1]
+    cheapest = [min(options, key=lambda option: option.mean_cost or 0.0) for options in choices]
+    dearer = any(len({option.mean_cost for option in options}) > 1 for options in choices)
+    return dearer and all(option.winning for option in cheapest)

@@ -86,11 +86,13 @@ class Batch(Outcomes):
             lease_end=now + lease, overhead=replica.settings.overhead, features=features,
         )  # fmt: skip
         if replica.trial is not None or fold.draws:
-            row = self.assigned(row, offer, replica.baseline(kind, offer, usual), running)
+            row = self.assigned(row, offer, replica.baseline(kind, offer, usual))
             option = row.option
+            self.count_in_flight(row, 1.0)
+        elif fold.has_goal:
+            self.count_in_flight(row, 1.0)
         if fold.has_goal:
             row = row._replace(in_flight=in_flight)
-            self.count_in_flight(row, 1.0)
         replica.look_at = min(replica.look_at, row.lease_end)
         self.touched = True
         running[option] = running.get(option, 0) + 1
@@ -105,25 +107,29 @@ class Batch(Outcomes):
         in_flight = self.in_flight(kind)
         return self.replica.fold.aim(kind, in_flight), json.dumps(in_flight) if in_flight[0].tasks else None
 
-    def assigned(self, row: TaskRow, offer: Offer, baseline: int | None, running: Mapping[int, int]) -> TaskRow:
+    def assigned(self, row: TaskRow, offer: Offer, baseline: int | None) -> TaskRow:
         """The decision, or another in its place, by chance or for caution; the policy's own is kept."""
         fold, rng, trial = self.replica.fold, Rng(self.replica.trial_key, row.task), self.replica.settings.trial
         drawn = partial(fold.probability, offer) if fold.draws else None
-        allowed = None if trial.guard is None else partial(self.is_allowed, trial, offer.kind, running)
+        allowed = None if trial.guard is None else partial(self.is_allowed, trial, offer.kind)
         option, mode, own, probability = assign(trial, rng, offer.numbers, row.option, baseline, drawn, allowed)
         if own is not None:
             _, reward, cost = fold.engine.judge(offer.kind, option)
             row = row._replace(option=option, reward_estimate=float(reward) + 0.0, cost_estimate=float(cost) + 0.0)
         return row._replace(mode=mode, own=own, probability=probability)
 
-    def is_allowed(self, trial: TrialSettings, kind: int, running: Mapping[int, int]) -> bool:
+    def is_allowed(self, trial: TrialSettings, kind: int) -> bool:
         """Whether the guard lets a task take another option than the baseline, by what the log had so far."""
         replica, reports = self.replica, self.header.reports
         guard = replica.guard_of(trial)
         if guard.position < reports:
-            guard.take(replica.sound(self.tx.reports(replica.id, guard.position, PORTION)))
-        behind = guard.position < reports  # after a start: what is not read yet is not trusted
-        return not behind and guard.allows(kind, trial.guard or 0.0, trial.guard_error, sum(running.values()))
+            known = len(replica.kinds.texts), len(replica.options.texts)
+            guard.take(self.tx.reports(replica.id, guard.position, PORTION), *known)
+        if guard.position < reports:  # after a start: what is not read yet is not trusted
+            return False
+        self.in_flight(kind)
+        running = {each: tasks for each, (tasks, _, _) in (self.sums or {}).items()}
+        return guard.allows(kind, trial.guard or 0.0, trial.guard_error, running)
 
     def again(self, number: int, after: int | None, lease: float) -> TaskRow:
         """Try a task that has failed with another option; the attempt that follows `after`, if it is there already."""

@@ -4,7 +4,7 @@ from the options' means, and labelled as such; never without a range, and *canno
 For a task and an option g, with m the mean of g for the kind so far, the value is
 
     what was seen                  if the task took g, or showed it on the side, and would have for every task
-    m + 1{took g}/p · (x − m)      if the task took g with a known probability p > 0 (doubly robust)
+    m + 1{took g}/p · (x − m)      if the task could take g, with a known probability p > 0 (doubly robust)
     m                              otherwise: the model
 
 for the reward and for the cost. A rule's ratio is that of both averages (docs/proof.md).
@@ -13,7 +13,7 @@ for the reward and for the cost. A rule's ratio is that of both averages (docs/p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from worthwhile.errors import BadParameter, did_you_mean
 from worthwhile.formatting import shown
 from worthwhile.learning import UNKNOWN, Sums, one_more
 from worthwhile.live.engines import engine_of, offer_of
-from worthwhile.live.log_statistics import score_errors
+from worthwhile.live.log_statistics import cautious_errors
 from worthwhile.live.logged import Log, Logged, read
 from worthwhile.live.recorded import as_option
 from worthwhile.live.rules import MATTERS
@@ -45,6 +45,7 @@ LABELS = {
 NEARLY = 0.95  # of the tasks: as good as all
 
 Arm = tuple[int, int]
+Pair = tuple[float, float]  # reward and cost
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def evaluate(transactor: Transactor, rule: str | None, policy: str | Policy | No
     if policy is not None:
         made = make(policy, options=[text.strip('"') for text in log.texts]) if isinstance(policy, str) else policy
         name = policy if isinstance(policy, str) else type(policy).__name__
-        return judged(f"policy {name}", log, Replayed(made, log).choice, learns_nothing=False)
+        return judged(f"policy {name}", log, Replayed(made, log).choice)
     name, choice = choice_of(str(rule), log)
     return judged(name, log, choice)
 
@@ -146,99 +147,149 @@ class Replayed:
 class Estimator:
     """Reward and cost of the rule's option, task by task, and what they rest on."""
 
-    def __init__(self) -> None:
+    def __init__(self, weighs: bool = True) -> None:
+        self.weighs = weighs  # whether what was taken by chance counts for what was not
         self.means: dict[Arm, Sums] = {}
         self.values: list[tuple[float, float]] = []
+        self.before: list[tuple[float, float]] = []  # the same without what is weighted
         self.by_model: dict[Arm, float] = {}  # tasks whose value is the model's
+        self.by_chance: dict[Arm, float] = {}  # tasks that were weighted
         self.known = self.shown = 0.0  # tasks; `shown`: it was seen
+        self.weights: dict[Arm, float] = {}  # of these, the sum of 1/p
 
     def add(self, task: Logged, weights: Mapping[int, float]) -> None:
-        reward = cost = 0.0
+        reward = cost = more_reward = more_cost = 0.0
         for option, weight in weights.items():
-            values = self.value(task, option, weight)
-            reward, cost = reward + weight * values[0], cost + weight * values[1]
-        self.values.append((reward, cost))
+            (known_reward, known_cost), over = self.value(task, option, weight)
+            reward, cost = reward + weight * known_reward, cost + weight * known_cost
+            if over > 0.0 and option == task.option:
+                more_reward += weight * over * (task.reward - known_reward)
+                more_cost += weight * over * (task.cost - known_cost)
+        self.before.append((reward, cost))
+        self.values.append((reward + more_reward, cost + more_cost))
+
+    def learn(self, task: Logged) -> None:
+        """What the log shows of a task."""
         for option, values in task.seen.items():
             self.means[task.kind, option] = one_more(self.means.get((task.kind, option), UNKNOWN), *values, 1.0)
 
-    def value(self, task: Logged, option: int, weight: float) -> tuple[float, float]:
-        """Of an option for a task."""
+    def value(self, task: Logged, option: int, weight: float) -> tuple[Pair, float]:
+        """What is known of an option for a task, and how much the task's own result weighs if it took that: 1/p."""
         arm = task.kind, option
         _, reward, cost, *_ = self.means.get(arm, UNKNOWN)
         if len(task.seen) == len(task.options) and option in task.seen:
             self.shown += weight
             self.known += weight
-            return task.seen[option]
-        if task.probability is not None and (task.explored or option in (task.wanted, task.baseline)):
+            return task.seen[option], 0.0
+        if self.weighs and (chance := task.chance(option)) > 0.0:
             self.known += weight
-            if option != task.option:
-                return reward, cost
-            over = 1.0 / task.probability
-            return reward + over * (task.reward - reward), cost + over * (task.cost - cost)
+            self.by_chance[arm] = self.by_chance.get(arm, 0.0) + weight
+            self.weights[arm] = self.weights.get(arm, 0.0) + weight * weight / chance
+            return (reward, cost), 1.0 / chance
         self.by_model[arm] = self.by_model.get(arm, 0.0) + weight
-        return reward, cost
+        return (reward, cost), 0.0
+
+    @property
+    def results(self) -> float:
+        """How many results tell as much as those that were to be expected, by their weights (Kish, 1965)."""
+        return sum(self.by_chance.values()) ** 2 / sum(self.weights.values()) if self.weights else 0.0
 
 
-def judged(name: str, log: Log, choice: Choice, learns_nothing: bool = True) -> Evaluation:
-    """The rule on all tasks for which it has an option; one that learns is asked once only."""
-    estimator, reward, cost, tasks = Estimator(), 0.0, 0.0, 0
-    for task in log.tasks:
-        weights = choice(task)
-        if weights:
-            estimator.add(task, weights)
-            reward, cost, tasks = reward + task.reward, cost + task.cost, tasks + 1
-    achieved = reward / cost if cost > 0.0 else None
+Choices = list[tuple[Logged, Mapping[int, float]]]  # of a rule
+
+
+def judged(name: str, log: Log, choice: Choice) -> Evaluation:
+    """The rule on all tasks for which it has an option."""
+    choices = [(task, weights) for task in log.tasks if (weights := choice(task))]
+    reward, cost = (
+        math.fsum(values) for values in ([task.reward for task, _ in choices], [t.cost for t, _ in choices])
+    )
+    tasks, achieved = len(choices), reward / cost if cost > 0.0 else None
+    estimator = estimated(choices)
+    if estimator.by_chance and rests_on_few(estimator, tasks):
+        estimator = estimated(choices, weighs=False)
     known = estimator.known / tasks if tasks else 0.0
     if tasks < FIRST or untold(estimator, tasks) > MATTERS:
         return told(name, None, UNTOLD, tasks, known, achieved)
     method = SEEN if estimator.shown >= NEARLY * tasks else WEIGHTED if known >= NEARLY else MODEL
-    if method == MODEL and learns_nothing:
-        estimator = with_all_means(estimator, log, choice)
+    if method == MODEL:
+        estimator = estimated(choices, estimator.weighs, estimator.means)
     return told(name, ranged(estimator), method, tasks, known, achieved)
 
 
-def with_all_means(first: Estimator, log: Log, choice: Choice) -> Estimator:
-    """The same with the means of the whole log: the first tasks of a log know none."""
-    second = Estimator()
-    second.means = dict(first.means)
-    for task in log.tasks:
-        if weights := choice(task):
-            means = dict(second.means)
-            second.add(task, weights)
-            second.means = means
-    return second
+def estimated(choices: Choices, weighs: bool = True, means: Mapping[Arm, Sums] | None = None) -> Estimator:
+    """What the rule brings, task by task; by the means so far or, where those of the whole log are given, by these.
+
+    The first tasks of a log know none.
+    """
+    estimator = Estimator(weighs)
+    estimator.means = dict(means or {})
+    for task, weights in choices:
+        estimator.add(task, weights)
+        if means is None:
+            estimator.learn(task)
+    return estimator
+
+
+def rests_on_few(estimator: Estimator, tasks: int) -> bool:
+    """Whether too few tasks could be expected to take the rule's option by chance for a weighted mean."""
+    few = few_results(estimator, estimator.by_chance)
+    return estimator.shown < NEARLY * tasks and (estimator.results < FIRST or few / tasks > MATTERS)
 
 
 def untold(estimator: Estimator, tasks: int) -> float:
     """The share of tasks whose value is the mean of too few results."""
-    few = [count for arm, count in estimator.by_model.items() if estimator.means.get(arm, UNKNOWN)[0] < HANDFUL]
-    return sum(few) / tasks
+    return few_results(estimator, estimator.by_model) / tasks
+
+
+def few_results(estimator: Estimator, counts: Mapping[Arm, float]) -> float:
+    """Of these tasks, those whose option has less than a handful of results with the kind."""
+    return sum(count for arm, count in counts.items() if estimator.means.get(arm, UNKNOWN)[0] < HANDFUL)
 
 
 def ranged(estimator: Estimator) -> tuple[float, float, float] | None:
-    """The ratio, from … to …: the scatter of the values, and the errors of the means that stand for many of them."""
+    """The ratio, from … to …: the scatter of tasks, and the errors of the means that stand for many of them."""
     values = np.array(estimator.values)
     count = len(values)
     reward, cost = values.mean(axis=0)
     if cost <= 0.0:
         return None
     ratio = float(reward / cost)
-    scatter = student(count - 1.0) * float(np.std(values @ (1.0, -ratio), ddof=1)) / math.sqrt(count)
+    results = estimator.results if estimator.weights else float(count)
+    among = float(np.var(np.array(estimator.before) @ (1.0, -ratio), ddof=1)) * count
+    scatter = student(results - 1.0) * math.sqrt(among + weighted_variance(estimator, ratio)) / count
     half = math.hypot(scatter, model_width(estimator, ratio)) / float(cost)
+    if ratio == half == 0.0:  # nothing has ever brought anything: nobody knows what a success would
+        return None
     return ratio, ratio - half, ratio + half
+
+
+def weighted_variance(estimator: Estimator, ratio: float) -> float:
+    """Of the sum of R − ratio·C that was weighted: σ²/p for every task, also where chance had its option not taken."""
+    return sum(
+        weight * error * error * estimator.means[arm][0]
+        for arm, weight, error in errors(estimator, estimator.weights, ratio)
+    )
 
 
 def model_width(estimator: Estimator, ratio: float) -> float:
     """Of R − ratio·C of a task, by the means in the place of values."""
-    variance, tasks = 0.0, len(estimator.values)
-    for kind in {kind for kind, _ in estimator.by_model}:
+    tasks = len(estimator.values)
+    widths = (
+        weight / tasks * sequence(max(estimator.means[arm][0], HANDFUL)) * error
+        for arm, weight, error in errors(estimator, estimator.by_model, ratio)
+    )
+    return math.hypot(*widths)
+
+
+def errors(estimator: Estimator, weights: Mapping[Arm, float], ratio: float) -> Iterator[tuple[Arm, float, float]]:
+    """Kinds and options that matter, with the errors of their means."""
+    for kind in {kind for kind, _ in weights}:
         options = [option for each, option in estimator.means if each == kind]
-        errors = score_errors([estimator.means[kind, option] for option in options], ratio)
-        for option, error in zip(options, errors, strict=True):
-            share = estimator.by_model.get((kind, option), 0.0) / tasks
-            if share > 0.0 and error > 0.0:
-                variance += (share * sequence(max(estimator.means[kind, option][0], HANDFUL)) * error) ** 2
-    return math.sqrt(variance)
+        found = cautious_errors([estimator.means[kind, option] for option in options], ratio)
+        for option, error in zip(options, found, strict=True):
+            if (weight := weights.get((kind, option), 0.0)) > 0.0 and error > 0.0:
+                yield (kind, option), weight, error
 
 
 def told(

@@ -16,7 +16,7 @@ from worthwhile.live.replica import Replica
 from worthwhile.live.summary import GoalSummary, Kept
 from worthwhile.live.totals import Totals
 from worthwhile.live.validation import Option
-from worthwhile.policies.goal_imed import NO_FLOOR, GoalImed, GoalState, has_budget, unit_of
+from worthwhile.policies.goal_imed import NO_FLOOR, GoalImed, GoalState, has_budget, is_priceless, unit_of
 from worthwhile.policies.pursuit import Pursuit, at_its_end
 
 Known = Mapping[tuple[int, int], Sums]  # by kind and option
@@ -32,6 +32,12 @@ def goal_summary(replica: Replica) -> GoalSummary | None:
         return None
     kept = list(all_kept(policy, replica.fold.state.learned, replica.kinds.texts))
     return GoalSummary(goal.goal, goal.floors or goal.total_floor, goal.budget, goal.words(), kept)
+
+
+def judged_by_cost(replica: Replica, price: float | None) -> bool:
+    """Whether cost alone decides at a price, because a floor is kept whatever is chosen, or a budget cannot be."""
+    policy, state = replica.fold.policy, replica.fold.state.learned
+    return isinstance(policy, GoalImed) and price is not None and is_priceless(state, price)
 
 
 def all_kept(policy: GoalImed, state: GoalState, kinds: Sequence[str]) -> Iterator[Kept]:
@@ -64,6 +70,12 @@ def out_of_reach(
     return list(plan_of(likely, known).infeasible) if plan_of(at_best, known).infeasible else []
 
 
+def never_seen(goal: Goal, kinds: Sequence[str], totals: Totals) -> list[str]:
+    """Kinds that have a floor and no task, once others have many: perhaps misspelt."""
+    attempts = dict(zip(kinds, totals.pulls.sum(axis=1).tolist(), strict=True))
+    return [kind for kind in goal.floors if not attempts.get(kind) and sum(attempts.values()) >= ENOUGH_REPORTS]
+
+
 def best_mixes(
     goal: Goal, kinds: Sequence[str], options: Sequence[Option], totals: Totals, moments: Known
 ) -> dict[str, dict[str, float]]:
@@ -82,7 +94,10 @@ def best_mixes(
 def goal_among(goal: Goal, kinds: Sequence[str]) -> Goal | None:
     """The goal as far as it concerns these kinds; None if it does not."""
     floor = {kind: floor for kind, floor in goal.floors.items() if kind in kinds} if goal.floors else goal.floor
-    return Goal(goal.goal, floor or None, goal.budget) if kinds and (floor or goal.budget is not None) else None
+    floor = None if floor == {} else floor  # a floor of 0 is one
+    if not kinds or (floor is None and (goal.budget is None or goal.goal == "cost")):
+        return None
+    return Goal(goal.goal, floor, goal.budget)
 
 
 def means_so_far(

@@ -7,21 +7,46 @@ With θ what the baseline earns per cost, everything together is at most a share
 where D is summed over the tasks that took something else than the baseline, C over all. What the baseline would have
 brought for such a task, R₀ and C₀, is its mean for the kind. The sum is taken at its lower confidence bound (an
 asymptotic sequence, so that looking at it before every task is no harm), less the largest loss seen so far for the next
-task and for each that is running: conservative exploration (Wu, Shariff, Lattimore and Szepesvári, 2016).
+task and for each that is running, of whatever kind: conservative exploration (Wu, Shariff, Lattimore and Szepesvári,
+2016).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from worthwhile.learning import UNKNOWN, Sums, one_more
-from worthwhile.live.stores.base import AGREED, CHOSEN, EXPLORED, GUARDED, HELD_OUT, NO_POLICY, OWN, LogRow
+from worthwhile.live.fold import fault
+from worthwhile.live.stores.base import (
+    AGREED,
+    CHOSEN,
+    EXPLORED,
+    GUARDED,
+    HELD_OUT,
+    NO_POLICY,
+    OWN,
+    REPLACES,
+    RESTORED,
+    RESULT,
+    LogRow,
+)
 from worthwhile.proof.confidence import FIRST, HANDFUL, sequence
 
 USUAL = (HELD_OUT, AGREED, GUARDED)  # modes of tasks that took the baseline
 OTHER = (CHOSEN, EXPLORED)
 DEAREST = 5.0  # times the baseline's cost: what an option may cost that was never tried
+MOST_OPEN = 10_000  # tasks that may be tried again, and are remembered for it
+
+
+class Open(NamedTuple):
+    """A task that failed, and may be tried again: all that has come of it so far."""
+
+    kind: int
+    mode: int
+    reward: float
+    cost: float
 
 
 class Guard:
@@ -33,24 +58,48 @@ class Guard:
         self.other: dict[int, Sums] = {}
         self.cost, self.worst = 0.0, 0.0  # of all tasks; the largest loss of one against the baseline's mean
         self.whole = UNKNOWN  # of all tasks that took the baseline
+        self.open: dict[int, Open] = {}  # by task
 
-    def take(self, rows: Sequence[LogRow]) -> None:
-        """The next entries of the log, known to be sound."""
+    def take(self, rows: Sequence[LogRow], kinds: int, options: int) -> None:
+        """The next entries of the log."""
         for row in rows:
-            if row.observed == OWN and row.policy != NO_POLICY and row.task >= self.since:
-                self.add(row.kind, row.mode, row.reward or 0.0, row.cost + row.overhead)
+            of_task = row.observed <= OWN and row.outcome != RESTORED and row.task >= self.since
+            if of_task and not fault(row, kinds, options):
+                self.count(row, row.reward or 0.0, row.cost + row.overhead)
             self.position = row.number
 
-    def add(self, kind: int, mode: int, reward: float, cost: float) -> None:
-        """What came of a task."""
+    def count(self, row: LogRow, reward: float, cost: float) -> None:
+        """What came of a task, or of a further attempt at it."""
+        if row.observed <= REPLACES:
+            self.go_on(row.task, reward - row.reward_estimate, cost - row.cost_estimate)
+        elif row.observed < OWN:
+            self.go_on(row.task, reward, cost)
+        elif row.policy != NO_POLICY:
+            self.add(row.kind, row.mode, reward, cost)
+            if row.outcome != RESULT:
+                if len(self.open) >= MOST_OPEN:
+                    self.open.pop(next(iter(self.open)))
+                self.open[row.task] = Open(row.kind, row.mode, reward, cost)
+
+    def go_on(self, task: int, reward: float, cost: float) -> None:
+        """A further attempt at a task, or another outcome of it than was thought, adds to what came of it."""
+        if task in self.open:
+            kind, mode, reward_before, cost_before = self.open[task]
+            self.add(kind, mode, reward_before, cost_before, sign=-1.0)
+            self.open[task] = Open(kind, mode, reward_before + reward, cost_before + cost)
+            self.add(*self.open[task])
+
+    def add(self, kind: int, mode: int, reward: float, cost: float, sign: float = 1.0) -> None:
+        """What came of a task; with sign −1 it was something else."""
         if mode in USUAL:
-            self.usual[kind] = one_more(self.usual.get(kind, UNKNOWN), reward, cost, 1.0)
-            self.whole = one_more(self.whole, reward, cost, 1.0)
-            self.cost += cost
+            self.usual[kind] = with_one(self.usual.get(kind, UNKNOWN), reward, cost, sign)
+            self.whole = with_one(self.whole, reward, cost, sign)
+            self.cost += sign * cost
         elif mode in OTHER:
-            self.other[kind] = one_more(self.other.get(kind, UNKNOWN), reward, cost, 1.0)
-            self.cost += cost
-            self.worst = max(self.worst, -self.beyond(kind, reward, cost))
+            self.other[kind] = with_one(self.other.get(kind, UNKNOWN), reward, cost, sign)
+            self.cost += sign * cost
+            if sign > 0.0:
+                self.worst = max(self.worst, -self.beyond(kind, reward, cost))
 
     @property
     def price(self) -> float:
@@ -62,11 +111,13 @@ class Guard:
         _, usual_reward, usual_cost, *_ = self.usual.get(kind, UNKNOWN)
         return (reward - usual_reward) - self.price * (cost - usual_cost)
 
-    def allows(self, kind: int, allowed: float, error: float, running: int) -> bool:
-        """Whether the policy may decide the next task of a kind."""
+    def allows(self, kind: int, allowed: float, error: float, running: Mapping[int, float]) -> bool:
+        """Whether the policy may decide the next task of a kind; `running` counts those of every kind that are."""
         if self.whole[0] < FIRST or self.usual.get(kind, UNKNOWN)[0] < HANDFUL:
             return False
-        return self.bound(error) + allowed * self.least_price(error) * self.cost >= self.step(kind) * (running + 1)
+        at_risk = sum(tasks * self.step(each) for each, tasks in running.items() if each in self.usual)
+        left = self.bound(error) + allowed * self.least_price(error) * self.cost
+        return left >= self.step(kind) + at_risk
 
     def least_price(self, error: float) -> float:
         """θ at its lower confidence bound."""
@@ -94,6 +145,11 @@ class Guard:
         freedom = sum(max(usual[0] - 1.0, 0.0) for usual in self.usual.values())
         squares = sum(scatter(usual, self.price) * (usual[0] - 1.0) for usual in self.usual.values() if usual[0] > 1.0)
         return squares / freedom if freedom > 0.0 else 0.0
+
+
+def with_one(sums: Sums, reward: float, cost: float, sign: float) -> Sums:
+    """The sums with one more task, or with one less."""
+    return UNKNOWN if sums[0] + sign <= 0.0 else one_more(sums, reward, cost, sign)
 
 
 def scatter(sums: Sums, price: float) -> float:

@@ -40,6 +40,7 @@ from worthwhile.live.stores.base import (
 )
 from worthwhile.live.trials import NO_TRIAL, share_at
 from worthwhile.proof.trial import Trial
+from worthwhile.state import Floats
 
 MOST_MARKS = 512
 A_FEW = 5.0  # reports of an option that tell how it scatters; fewer do not
@@ -147,7 +148,8 @@ class LogStatistics:
         self.history_retried: Counter[int] = Counter()  # of the failures that were tried again
         self.history_lost: set[tuple[int, int]] = set()  # imported tasks, and the attempts at them that were lost
         self.stride, self.marks = 1, []  # type: int, list[Mark]
-        self.trial, self.no_baseline, self.guarded = Trial(), 0, 0  # tasks that could not be held out, or were guarded
+        self.trial, self.guarded = Trial(), 0  # tasks that were guarded
+        self.with_baseline = self.no_baseline = 0  # tasks that could be held out or guarded, and those that could not
 
     @contextmanager
     def followed(self, look: Callable[[Batch], Seen]) -> Iterator[Seen]:
@@ -207,7 +209,10 @@ class LogStatistics:
             self.failures[arm].in_a_row = 0
         if row.outcome == RESTORED:
             return
-        self.guarded += row.mode == GUARDED and row.observed == OWN
+        if row.observed == OWN and row.task >= self.held_out.since:
+            self.guarded += row.mode == GUARDED
+            self.no_baseline += row.mode == NO_BASELINE
+            self.with_baseline += row.mode in (HELD_OUT, AGREED, GUARDED)
         if self.held_out.ever_held_out and row.observed <= OWN:
             self.count_in_trial(row, cost)
         if row.observed <= REPLACES:
@@ -233,9 +238,7 @@ class LogStatistics:
             self.trial.go_on(row.task, reward - row.reward_estimate, cost - row.cost_estimate)
         elif row.observed < OWN:
             self.trial.go_on(row.task, reward, cost)
-        elif row.mode == NO_BASELINE:
-            self.no_baseline += row.task >= self.held_out.since
-        elif 0.0 < share < 1.0 and row.policy != NO_POLICY:
+        elif 0.0 < share < 1.0 and row.mode != NO_BASELINE and row.policy != NO_POLICY:
             held_out = None if row.mode in (AGREED, GUARDED) else row.mode == HELD_OUT
             self.trial.add(row.task, row.kind, held_out, share, reward, cost, may_go_on=row.outcome != RESULT)
 
@@ -303,6 +306,26 @@ def score_errors(moments: Sequence[Sums], price: float) -> list[float]:
     A few reports may agree by chance. Theirs is at least what is borrowed, as if the options of a kind scattered alike:
     in reward, and in cost/mean cost.
     """
+    pulls = np.array([sums[0] for sums in moments])
+    own, borrowed = errors_of(moments, price)
+    known: list[float] = np.where(pulls < A_FEW, np.fmax(own, borrowed), own).tolist()
+    return known
+
+
+def cautious_errors(moments: Sequence[Sums], price: float) -> list[float]:
+    """The same with a few reports borrowed for every option: also ten that are all alike leave room for others."""
+    pulls = np.array([sums[0] for sums in moments])
+    own, borrowed = errors_of(moments, price)
+    freedom = np.maximum(pulls - 1.0, 0.0)
+    borrowed = np.where(np.isfinite(borrowed), borrowed, 0.0)
+    with np.errstate(all="ignore"):
+        squares = np.where(freedom > 0.0, freedom * own**2, 0.0) + A_FEW * borrowed**2
+    known: list[float] = np.sqrt(squares / (freedom + A_FEW)).tolist()
+    return known
+
+
+def errors_of(moments: Sequence[Sums], price: float) -> tuple[Floats, Floats]:
+    """Each option's standard error by its own scatter, and by that of all options of the kind."""
     pulls, _, mean_cost, reward_squares, cost_squares, products = np.reshape(moments, (-1, 6)).T
     several, freedom = pulls > 1.0, np.maximum(pulls - 1.0, 0.0).sum()
     with np.errstate(all="ignore"):
@@ -311,5 +334,4 @@ def score_errors(moments: Sequence[Sums], price: float) -> list[float]:
         reward_scatter = reward_squares[several].sum() / freedom
         cost_scatter = (cost_squares[several] / mean_cost[several] ** 2).sum() / freedom
         borrowed = np.sqrt((reward_scatter + price * price * cost_scatter * mean_cost**2) / pulls)
-    known: list[float] = np.where(pulls < A_FEW, np.fmax(own, borrowed), own).tolist()
-    return known
+    return own, borrowed

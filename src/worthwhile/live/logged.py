@@ -24,11 +24,21 @@ class Logged(NamedTuple):
     option: int
     wanted: int  # by the policy
     baseline: int | None  # that it could have been held out with
-    explored: bool  # whether any option could have been taken
+    holdout: float  # share of such tasks that takes the baseline
+    explore: float  # share of the others that takes any option
     probability: float | None
     reward: float
     cost: float
     seen: Mapping[int, tuple[float, float]]
+
+    def chance(self, option: int) -> float:
+        """How likely it was to take an option; 0 if that could not be, or nobody knows."""
+        if self.probability is None or self.probability == 1.0 or option == self.option:
+            return (self.probability or 0.0) * (option == self.option)
+        if self.holdout == self.explore == 0.0:  # the policy has drawn: as likely as all others it did not draw
+            return (1.0 - self.probability) / (len(self.options) - 1)
+        by_scheduler = (1.0 - self.explore) * (option == self.wanted) + self.explore / len(self.options)
+        return (1.0 - self.holdout) * by_scheduler + self.holdout * (option == self.baseline)
 
 
 class Log(NamedTuple):
@@ -51,13 +61,22 @@ def read(transactor: Transactor) -> Log:
         tasks += transactor.do(partial(logged, entries=entries))
     return transactor.do(
         lambda batch: Log(
-            tasks,
+            with_all_options(tasks),
             [*batch.replica.kinds.texts],
             [batch.replica.option(number) for number in range(len(batch.replica.options.texts))],
             [*batch.replica.options.texts],
             batch.replica.settings.trial,
         )
     )
+
+
+def with_all_options(tasks: list[Logged]) -> list[Logged]:
+    """The tasks; of imported ones nobody knows what was on offer, so that it is all that others of their kind had."""
+    offered: dict[int, set[int]] = {}
+    for task in tasks:
+        if not task.options:
+            offered.setdefault(task.kind, set()).update(task.seen)
+    return [task if task.options else task._replace(options=tuple(sorted(offered[task.kind]))) for task in tasks]
 
 
 def logged(batch: Batch, entries: Sequence[LogRow]) -> list[Logged]:
@@ -78,12 +97,25 @@ def logged(batch: Batch, entries: Sequence[LogRow]) -> list[Logged]:
             continue
         option, own, probability = first_attempt(row)
         values = entry.reward or 0.0, entry.cost + entry.overhead
-        options = tuple(sorted({*row.numbers, *seen})) if entry.policy == NO_POLICY else tuple(row.numbers)
+        options = () if row.policy == NO_POLICY else tuple(row.numbers)
         wanted, usual = option if own is None else own, baseline_at(batch, entry, option)
-        explored = replica.settings.trial.shares_at(entry.task).explore > 0.0
+        shares = replica.settings.trial.shares_at(entry.task)
+        held_out = shares.holdout if usual is not None else 0.0
         known = {**seen, option: values}
         found.append(
-            Logged(entry.task, entry.kind, options, option, wanted, usual, explored, probability, *values, known)
+            Logged(
+                entry.task,
+                entry.kind,
+                options,
+                option,
+                wanted,
+                usual,
+                held_out,
+                shares.explore,
+                probability,
+                *values,
+                known,
+            )
         )
     return found
 

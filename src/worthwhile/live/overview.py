@@ -15,12 +15,27 @@ from worthwhile.formatting import shown
 from worthwhile.goals.goal import Goal
 from worthwhile.goals.suggestions import suggestions_of, suggestions_text
 from worthwhile.learning import UNKNOWN, Sums
-from worthwhile.live.advice import about_failures, about_features, about_goal, about_options, about_tasks, listed
+from worthwhile.live.advice import (
+    about_failures,
+    about_features,
+    about_floors,
+    about_goal,
+    about_options,
+    about_tasks,
+    listed,
+)
 from worthwhile.live.batch import Batch
 from worthwhile.live.completed import completed_ratio, failure_cost, failure_error
 from worthwhile.live.fold import Fold
 from worthwhile.live.gain import gain_summary
-from worthwhile.live.goal_summary import best_mixes, goal_summary, means_so_far, out_of_reach
+from worthwhile.live.goal_summary import (
+    best_mixes,
+    goal_summary,
+    judged_by_cost,
+    means_so_far,
+    never_seen,
+    out_of_reach,
+)
 from worthwhile.live.log_statistics import Failures, LogStatistics, score_errors
 from worthwhile.live.rules import against_baseline, comparisons, means_of
 from worthwhile.live.settings import policy_words
@@ -55,6 +70,7 @@ class Standing(NamedTuple):
     so_far: Summary  # without kinds, comparisons and warnings
     goal: Goal
     prices: list[float | None]  # by kind
+    by_cost: list[bool]  # by kind: whether cost alone decides
     kinds: list[str]
     options: list[Option]
     texts: list[str]  # the options as JSON
@@ -102,8 +118,9 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
             *about_tasks(so_far),
             *about_features(now.ids),
             *about_goal(out_of_reach(*known) if so_far.goal else []),
+            *about_floors(never_seen(now.goal, now.kinds, now.totals)),
         ]
-        gain = gain_summary(now.trial, statistics)
+        gain = gain_summary(now.trial, statistics, now.goal)
         rules = [] if chosen_by_features(so_far) or so_far.goal else simpler_rules(now, own, moments)
         simpler = [*against_baseline(gain), *rules]
         return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings, gain=gain)
@@ -148,6 +165,9 @@ def standing(name: str, batch: Batch) -> Standing:
     so_far = Summary(name, policy, settings.overhead, *counts, *earned, [], [], [], fold.bad, list(fold.set_aside))
     so_far = replace(so_far, goal=goal_summary(replica))
     paid = [earned[-1] if fold.price is None else fold.price_of(kind) for kind in range(len(kinds))]
+    by_cost = [judged_by_cost(replica, price) for price in paid]
+    if judged_by_cost(replica, so_far.price):
+        so_far = replace(so_far, price=None)
     options = [replica.option(number) for number in range(len(texts))]
     failing: list[list[int]] = np.argwhere(totals.failed > 0.0).tolist()
     benched = {(kind, option): fold.next_try(kind, option) for kind, option in failing if fold.benched(kind, option)}
@@ -158,6 +178,7 @@ def standing(name: str, batch: Batch) -> Standing:
             so_far,
             replica.goal,
             paid,
+            by_cost,
             kinds,
             options,
             texts,
@@ -171,8 +192,9 @@ def standing(name: str, batch: Batch) -> Standing:
     so_far = replace(so_far, features=features_summary(features, names, fold))
     ids = [name for name, different in zip(names, features.different, strict=False) if different > NEVER_AGAIN]
     return Standing(
-        so_far, replica.goal, paid, kinds, options, texts, settings.retired, totals, *seen, benched, ids, settings.trial
-    )
+        so_far, replica.goal, paid, by_cost, kinds, options, texts, settings.retired, totals, *seen, benched, ids,
+        settings.trial,
+    )  # fmt: skip
 
 
 def features_summary(features: FeaturesSoFar, names: Sequence[str], fold: Fold) -> FeaturesSummary:
@@ -229,7 +251,7 @@ def kind_summary(
         said = False, f"{shown(usable[0].option)} is benched after {in_a_row} in a row; {leads}"
     return KindSummary(
         name, reports, ratio, running, expired, best, *said, options=options, failed=failed, history=history,
-        price=now.prices[kind],
+        price=None if now.by_cost[kind] else now.prices[kind], by_cost=now.by_cost[kind],
     )  # fmt: skip
 
 
@@ -256,6 +278,8 @@ def option_summaries(now: Standing, moments: Known, failures: Mapping[Arm, Failu
         if score is not None and now.so_far.goal is not None:  # a task that fails brings nothing, and is not done again
             score *= seen / (seen + failed)
         width = SURE * math.hypot(error, failure_error(failed, failed_cost, seen) * (price or 0.0))
+        if now.by_cost[kind] and price is not None:  # in units of cost, or nobody could read it
+            score, width = None if score is None else score / price, width / price
         unhappy = failures.get(arm, Failures())
         options.append(
             OptionSummary(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from worthwhile.errors import BadParameter
-from worthwhile.live.gain import GainSummary, signed, span
+from worthwhile.live.gain import OF, GainSummary, signed, span
 from worthwhile.live.trials import share_of
 
 STEPS = (0.05, 0.5, 0.95)  # of the tasks, decided by the scheduler; the rest is held out, so that it stays known
@@ -48,8 +48,10 @@ def promotion(gain: GainSummary | None, was_set: bool) -> Promotion:
     if brings is None:
         told = f"what it brings beyond {gain.baseline} cannot be told"
     else:
-        told = f"with {expected:.0%}, all tasks together are expected to earn {signed(brings[0])} ({span(*brings[1:])})"
-        told += f" beyond {gain.baseline}"
+        told = (
+            f"with {expected:.0%}, all tasks together are expected to bring {signed(brings[0])} ({span(*brings[1:])})"
+        )
+        told += f" {OF[gain.measure]} beyond {gain.baseline}"
     stays = f"stay at {share:.0%}" if proposed == share else f"next: --share {proposed:g}"
     value, low, high = brings or (None, None, None)
     return Promotion(share, proposed, value, low, high, f"{decides}; {told}; {stays}, {why}")
@@ -57,8 +59,12 @@ def promotion(gain: GainSummary | None, was_set: bool) -> Promotion:
 
 def next_step(gain: GainSummary, share: float) -> tuple[float, str]:
     """The share to take next, and why."""
+    if gain.gain is None and share >= 1.0:
+        return STEPS[-1], "since with nothing held out nobody will ever know more"
     if gain.gain is None:
         return (STEPS[0], "to see what other options bring") if share < STEPS[0] else (share, "until more is known")
+    if gain.gain.always_high < 0.0 and gain.measure == "cost":
+        return share, "since the baseline is cheaper: does it keep the floor?"
     if gain.gain.always_high < 0.0:
         return min(share, STEPS[0]), "since the baseline is better"
     if gain.gain.always_low <= 0.0:
@@ -69,9 +75,11 @@ def next_step(gain: GainSummary, share: float) -> tuple[float, str]:
 def mixed(gain: GainSummary, share: float) -> tuple[float, float, float] | None:
     """The gain of all tasks together if the scheduler decides a share s of them, with the range that always holds.
 
-    s·c·g/((1 − s) + s·c), where c is the quotient of both sides' costs.
+    s·c·g/((1 − s) + s·c), where c is the quotient of both sides' costs; s·g for the cost saved or the reward won.
     """
     if gain.gain is None or gain.cost_quotient is None:
         return None
-    part = share * gain.cost_quotient / ((1.0 - share) + share * gain.cost_quotient)
+    part = share
+    if gain.measure == "ratio":
+        part *= gain.cost_quotient / ((1.0 - share) + share * gain.cost_quotient)
     return part * gain.gain.value, part * gain.gain.always_low, part * gain.gain.always_high

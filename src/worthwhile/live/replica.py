@@ -15,10 +15,10 @@ from worthwhile import state as states
 from worthwhile.errors import BadParameter, BadTask, Error
 from worthwhile.goals.goal import Goal
 from worthwhile.live.engines import Offer, offer_of
-from worthwhile.live.fold import MOST_CELLS, Fold, fault
+from worthwhile.live.fold import MOST_CELLS, Fold
 from worthwhile.live.guard import Guard
 from worthwhile.live.settings import Settings, policy_from, settings_from
-from worthwhile.live.stores.base import NO_POLICY, Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
+from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.trials import TrialSettings, trial_key_of
 from worthwhile.live.validation import MOST_FEATURES, check_text, feature_fault, features_in, option_text, option_texts
@@ -312,11 +312,6 @@ class Replica:
         if self.guard is None or self.guard_as_of != as_of:
             self.guard, self.guard_as_of = Guard(trial.since), as_of
         return self.guard
-
-    def sound(self, rows: Sequence[LogRow]) -> list[LogRow]:
-        """Entries of the log without those that cannot be learned from, but for the last: it says how far one is."""
-        kinds, options = len(self.kinds.texts), len(self.options.texts)
-        return [row if not fault(row, kinds, options) else row._replace(policy=NO_POLICY) for row in rows]
 
     def retired(self, kind: str) -> set[str]:
         """Options that are not to be chosen for a kind."""

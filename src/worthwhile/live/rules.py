@@ -19,7 +19,7 @@ from worthwhile.learning import UNKNOWN, Sums
 from worthwhile.live.advice import listed
 from worthwhile.live.completed import failure_cost, failure_error
 from worthwhile.live.gain import GainSummary
-from worthwhile.live.log_statistics import score_errors
+from worthwhile.live.log_statistics import cautious_errors
 from worthwhile.live.summary import Comparison
 from worthwhile.live.totals import Totals
 from worthwhile.live.validation import Option
@@ -192,7 +192,7 @@ def half_width(means: Means, weights: Floats, ratio: float) -> float:
     variance = 0.0
     for kind in np.flatnonzero(weights.any(axis=1)).tolist():
         options = np.flatnonzero(means.tried[kind]).tolist()
-        errors = score_errors([means.moments.get((kind, option), UNKNOWN) for option in options], ratio)
+        errors = cautious_errors([means.moments.get((kind, option), UNKNOWN) for option in options], ratio)
         for option, error in zip(options, errors, strict=True):
             weight = float(means.share[kind] * weights[kind, option])
             if weight > 0.0:
@@ -215,7 +215,13 @@ def advantage(achieved: float | None, ratio: float | None) -> float | None:
 
 def against_baseline(gain: GainSummary | None) -> list[Comparison]:
     """The baseline as one of the rules; its range is that of the gain, seen from the scheduler's ratio."""
-    if gain is None or gain.gain is None or gain.ratio is None or gain.baseline_ratio is None:
+    if (
+        gain is None
+        or gain.measure != "ratio"
+        or gain.gain is None
+        or gain.ratio is None
+        or gain.baseline_ratio is None
+    ):
         return []
     low, high = (gain.ratio / (1.0 + end) for end in (gain.gain.high, gain.gain.low))
     says = f"{gain.baseline}, from {gain.held_out:,} held-out tasks; the scheduler's own earned {gain.ratio:.4g}"

@@ -78,6 +78,7 @@ class KindSummary:
     failed: int = 0  # attempts
     history: int = 0  # of the reports, those that were imported
     price: float | None = None  # at which its options are judged
+    by_cost: bool = False  # cost alone decides: the score is −cost
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,23 @@ class Kept:
     slack: bool = False  # it is kept whatever is chosen
 
     @property
+    def missing(self) -> float:
+        """How far the mean is on the wrong side; 0 if it is kept."""
+        if self.mean is None:
+            return 0.0
+        return max(0.0, self.wanted - self.mean if self.limit == "floor" else self.mean - self.wanted)
+
+    @property
     def miss(self) -> float | None:
-        """How far the mean is on the wrong side, as a share of what is wanted; 0 if it is kept."""
-        if self.mean is None or self.wanted == 0.0:
-            return None
-        wrong = self.wanted - self.mean if self.limit == "floor" else self.mean - self.wanted
-        return max(0.0, wrong / abs(self.wanted))
+        """The same as a share of what is wanted; None if that is 0."""
+        return None if self.mean is None or self.wanted == 0.0 else self.missing / abs(self.wanted)
+
+    @property
+    def missing_text(self) -> str:
+        """The same in words; empty if it is kept."""
+        wrong = "short" if self.limit == "floor" else "over"
+        amount = number(self.missing) if self.miss is None else f"{self.miss:.1%}"
+        return f"{amount} {wrong}" if self.missing else ""
 
 
 @dataclass(frozen=True)
@@ -259,8 +271,8 @@ def kept_text(kept: Kept) -> str:
     where = "" if kept.kind is None else f" of {printable(kept.kind)}"
     if kept.mean is None:
         return f"{means}{where}: nothing reported since {kept.limit} {kept.wanted:g} was set"
-    wrong = "short of" if kept.limit == "floor" else "over"
-    verdict = f"{kept.miss:.1%} {wrong} {kept.wanted:g}" if kept.miss else "kept"
+    beside = f"{' of' * (kept.limit == 'floor')} {kept.wanted:g}"
+    verdict = f"{kept.missing_text}{beside}" if kept.missing else "kept"
     price = "whatever is chosen" if kept.slack else f"price {kept.price:.4g}"
     return f"{means}{where}: {number(kept.mean)}, {verdict}; lately {number(kept.recent)}   ({price})"
 
@@ -272,13 +284,21 @@ def gain_lines(gain: GainSummary | None) -> list[str]:
     lines = [f"gain: {gain.says}"]
     if gain.gain is not None:
         always = f"whenever you look: {span(gain.gain.always_low, gain.gain.always_high)}"
-        ratios = f"{number(gain.ratio)} against {number(gain.baseline_ratio)}"
-        lines.append(f"      {always}; {ratios}; both agreed on {counted(gain.agreed, 'task')}")
+        lines.append(f"      {always}; {sides(gain)}; both agreed on {counted(gain.agreed, 'task')}")
     if gain.guarded:
         lines.append(f"      the guard took the baseline for {counted(gain.guarded, 'task')}")
     if gain.not_held_out:
-        lines.append(f"      {counted(gain.not_held_out, 'task')} could not be held out: no baseline on offer")
+        why = "the baseline was not on offer, retired or benched"
+        lines.append(f"      {counted(gain.not_held_out, 'task')} could not be held out or guarded: {why}")
     return lines
+
+
+def sides(gain: GainSummary) -> str:
+    """What is compared: of the scheduler, against the baseline."""
+    if gain.measure == "ratio":
+        return f"{number(gain.ratio)} against {number(gain.baseline_ratio)}"
+    rewards = f"a task brings {number(gain.reward)} against {number(gain.baseline_reward)}"
+    return f"{rewards}, and costs {number(gain.cost)} against {number(gain.baseline_cost)}"
 
 
 def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:

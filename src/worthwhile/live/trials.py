@@ -203,8 +203,8 @@ def assign(
     holdout, explore = settings.holdout if baseline is not None else 0.0, settings.explore
     explored = explore > 0.0 and uniform(rng, EXPLORE) < explore
     wanted = options[int(uniform(rng, WHICH) * len(options))] if explored else own
-    if baseline is not None and wanted != baseline and allowed is not None and not allowed():
-        return Assigned(baseline, GUARDED, other(own, baseline), 1.0)
+    if baseline is not None and allowed is not None and not allowed():  # asked always: the probability depends on it
+        return Assigned(baseline, GUARDED if own != baseline else AGREED, other(own, baseline), 1.0)
     held_out = holdout > 0.0 and uniform(rng, HOLD_OUT) < holdout
     option = baseline if held_out and baseline is not None else wanted
     by_policy = float(option == own) if drawn is None else drawn(option)

@@ -120,6 +120,11 @@ def unit_of(state: GoalState) -> float:
     return price if price > 0.0 else 1.0
 
 
+def is_priceless(state: GoalState, price: float) -> bool:
+    """Whether a price is so high that the cheapest option is taken, whatever it brings."""
+    return price >= 0.5 * PRICELESS * unit_of(state)
+
+
 def usual_price(policy: GoalImed, state: GoalState, kind: int) -> float:
     """The same as things stand on average, on neither side of a kink."""
     at = kind if is_per_kind(policy) else 0

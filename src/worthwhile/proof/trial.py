@@ -24,11 +24,16 @@ Pair = tuple[float, float]  # reward and cost
 EARLY = 20  # tasks of either side that fix θ₀, and count no more in the difference
 BORROWED = 2.0  # tasks of a kind that its mean on all kinds is worth
 MOST_OPEN = 10_000  # tasks that may be tried again, and are remembered for it
+MEASURES = {  # of a gain: as which power each of the four means counts
+    "ratio": (1.0, -1.0, -1.0, 1.0),  # reward per cost
+    "reward": (1.0, 0.0, -1.0, 0.0),
+    "cost": (0.0, -1.0, 0.0, 1.0),  # what the baseline costs, in costs of the scheduler
+}
 PAIRS = [(first, second) for first in range(4) for second in range(first, 4)]
 
 
 class Gain(NamedTuple):
-    """What the trial shows: the quotient of both ratios, less 1, and the difference Σ(R − θ₀C) per task."""
+    """What the trial shows: the quotient of what is measured, less 1, and the difference Σ(R − θ₀C) per task."""
 
     gain: Estimate | None  # None while too little is known
     difference: Estimate | None
@@ -39,6 +44,7 @@ class Gain(NamedTuple):
     decided: int  # the same, not held out
     agreed: int  # tasks in which the scheduler took the baseline of its own accord
     cost_quotient: float | None  # what a task costs with the scheduler, over what it costs with the baseline
+    means: Values  # of a task
 
 
 class Open(NamedTuple):
@@ -174,23 +180,29 @@ class Trial:
         """Observations that an estimate rests on: of the side that has fewer."""
         return min(self.scheduler.all.count, self.baseline.all.count)
 
-    def result(self) -> Gain:
-        """What all that shows so far."""
+    def result(self, measure: str = "ratio") -> Gain:
+        """What all that shows so far, of the ratio, the reward, or the cost."""
         reward, cost, reward_0, cost_0 = self.all.mean
         return Gain(
-            self.gain(), self.difference(), self.price, quotient(reward, cost), quotient(reward_0, cost_0),
+            self.gain(measure), self.difference(), self.price, quotient(reward, cost), quotient(reward_0, cost_0),
             self.baseline.all.count, self.scheduler.all.count, self.agreed, quotient(cost, cost_0),
+            (reward, cost, reward_0, cost_0),
         )  # fmt: skip
 
-    def gain(self) -> Estimate | None:
-        """The quotient of both ratios, less 1; its logarithm is nearly linear in the four means (delta method)."""
-        means = self.all.mean
-        if self.counted < FIRST or min(means) <= 0.0:
+    def gain(self, measure: str = "ratio") -> Estimate | None:
+        """The quotient of both sides, less 1; its logarithm is nearly linear in the four means (delta method).
+
+        Of the cost it is the share that is saved, 1 less the quotient.
+        """
+        means, powers = self.all.mean, MEASURES[measure]
+        if self.counted < FIRST or any(power and mean <= 0.0 for power, mean in zip(powers, means, strict=True)):
             return None
-        reward, cost, reward_0, cost_0 = means
-        log = math.log(reward * cost_0 / (cost * reward_0))
-        error = self.all.standard_error((1.0 / reward, -1.0 / cost, -1.0 / reward_0, 1.0 / cost_0))
-        return Estimate(math.expm1(log), *map(grown, estimate(log, error, self.counted)[1:]))
+        log = math.fsum(power * math.log(mean) for power, mean in zip(powers, means, strict=True) if power)
+        error = self.all.standard_error([power and power / mean for power, mean in zip(powers, means, strict=True)])
+        found = estimate(log, error, self.counted)
+        if measure == "cost":
+            return Estimate(-math.expm1(-log), *(saved(interval) for interval in found[1:]))
+        return Estimate(math.expm1(log), *map(grown, found[1:]))
 
     def difference(self) -> Estimate | None:
         """R − θ₀C of the scheduler less that of the baseline, per task; unbiased."""
@@ -205,6 +217,11 @@ class Trial:
 def grown(interval: Interval) -> Interval:
     """An interval of logarithms as one of quotients, less 1."""
     return Interval(math.expm1(min(interval.low, 700.0)), math.expm1(min(interval.high, 700.0)))
+
+
+def saved(interval: Interval) -> Interval:
+    """An interval of logarithms of what the baseline costs, in costs of the scheduler, as one of shares saved."""
+    return Interval(*(-math.expm1(min(-end, 700.0)) for end in interval))
 
 
 def quotient(reward: float, cost: float) -> float | None:

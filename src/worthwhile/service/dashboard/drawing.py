@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from worthwhile.live.log_statistics import Point
@@ -13,6 +14,7 @@ LEFT, RIGHT, TOP, BOTTOM = 46.0, 64.0, 14.0, 34.0  # margins of a chart
 LABEL_GAP = 15.0
 INTERVAL = 150.0  # width of an error bar's plot
 EDGE = 6.0
+FAR = 1000.0  # times the ratio: a price beyond is not drawn
 
 
 class Tick(NamedTuple):
@@ -67,6 +69,7 @@ def steps(low: float, high: float, count: int) -> list[float]:
 def chart(points: Sequence[Point], width: float, height: float) -> Chart:
     """A chart of so many pixels."""
     left, right, top, bottom = LEFT, width - RIGHT, TOP, height - BOTTOM
+    points = without_far_prices(points)
     late = [value for point in points[len(points) // 10 :] for value in (point.ratio, point.price) if value is not None]
     low, high = (min(late), max(late)) if late else (0.0, 1.0)
     low = min(low, 0.0) if low < 0.3 * high else low
@@ -85,6 +88,18 @@ def chart(points: Sequence[Point], width: float, height: float) -> Chart:
     ratio = line([(x(point.reports), y(point.ratio)) for point in points if point.ratio is not None])
     price = line([(x(point.reports), y(point.price)) for point in points if point.price is not None])
     return Chart(width, height, left, right, top, bottom, across, up, *spread(ratio, price))
+
+
+def without_far_prices(points: Sequence[Point]) -> list[Point]:
+    """Where a floor is kept whatever is chosen, its price is as good as infinite: drawn, nothing else could be seen.
+
+    If that is so by now, no price is drawn: its name stands at the end.
+    """
+    most = FAR * max((abs(point.ratio) for point in points if point.ratio is not None), default=math.inf) or math.inf
+    far = [abs(point.price or 0.0) > most for point in points]
+    return [
+        replace(point, price=None) if far[-1] or is_far else point for point, is_far in zip(points, far, strict=True)
+    ]
 
 
 def line(corners: Sequence[tuple[float, float]]) -> Line | None:

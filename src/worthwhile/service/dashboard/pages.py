@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from worthwhile import __version__, errors
 from worthwhile.errors import AccessDenied, Error, StoreError, UnknownScheduler
 from worthwhile.formatting import rounded, shown
-from worthwhile.live.gain import signed, span
+from worthwhile.live.gain import OF, signed, span
 from worthwhile.live.summary import MOST_FEATURES, advantage_text, counted, gain_text, more, own_tasks
 from worthwhile.service.auth import COOKIE, session_in
 from worthwhile.service.dashboard.drawing import INTERVAL, chart, intervals
@@ -91,7 +91,7 @@ templates.filters |= {
     for filter in (ago, number, shown, more, counted, gain_text, own_tasks, advantage_text, signed)
 }
 templates.globals |= {"version": __version__, "link": lambda text: quote(text, safe=""), "intervals": intervals}
-templates.globals |= {"span": span}
+templates.globals |= {"span": span, "gain_of": OF}
 templates.globals |= {"interval_width": INTERVAL, "give_or_take": give_or_take, "most_features": MOST_FEATURES}
 
 Page = Callable[[Call], Awaitable[Reply]]
