@@ -23,8 +23,11 @@ from worthwhile import (
     two_kinds,
 )
 from worthwhile.errors import BadParameter
+from worthwhile.learning import new_moments, record_moments
 from worthwhile.optimum import bounds_of
 from worthwhile.policies.base import known
+from worthwhile.policies.evidence import evidence, pool
+from worthwhile.policies.imed import RatioImed
 from worthwhile.policies.registry import make
 from worthwhile.rng import Rng
 from worthwhile.theory import (
@@ -318,3 +321,28 @@ def test_no_run_of_the_default_is_stuck_and_its_price_comes_home() -> None:
     far = np.abs(results.measure("price")[:, 0] - results.best.ratio)
     assert far[:, -1].max() < 0.05
     assert far[:, -1].mean() < 0.5 * far[:, 0].mean()
+
+
+@pytest.mark.parametrize(("price", "certain"), [(-1.0, True), (1.0, False)])
+def test_evidence_is_finite_above_a_price_of_0_and_may_be_infinite_below(price: float, certain: bool) -> None:
+    """Where Theorem 6 ends: R ≈ −C, the one option a thousand times as dear as the other."""
+    arms, draw = new_moments(1, 2), random.Random(7)
+    for option, dear, pulls in ((0, 1.0, 3), (1, 1_000.0, 500)):
+        for _ in range(pulls):
+            cost = dear * draw.uniform(0.5, 1.5)
+            record_moments(arms, 0, option, draw.gauss(0.0, 0.3) - cost, cost)
+    pooled = pool(arms, 0, np.arange(2, dtype=np.uint32), price, 1.0, True)
+    assert math.isinf(evidence(arms, (0, 0), 0.1, pooled)) == certain
+
+
+@pytest.mark.parametrize(
+    ("costs", "times"), [((9.0, 1.0), 1), ((9.0, 1.0, 9.0, 1.0), 2), ((9.0, 1.0, 1.1, 1.2, 1e-9), 1)]
+)
+def test_after_two_costs_in_rising_order_no_more_is_forgotten(costs: tuple[float, ...], times: int) -> None:
+    """Of the first option; the other shows what noise is usual. Even a cost of next to nothing changes that no more."""
+    policy = RatioImed()
+    state = policy.init(1, 2)
+    for option, seen in ((1, (1.0, 1.01, 0.99, 1.0, 1.02)), (0, costs)):
+        for cost in seen:
+            policy.observe(state, 0, option, 1.0, cost, Rng(0, 1))
+    assert state.one_offs[0] == times

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from small_experiments import BEYOND, SEED, cut, outcome_in
 
 from worthwhile.experiments import (
     EXPERIMENTS,
@@ -17,6 +15,7 @@ from worthwhile.experiments import (
     Scale,
     changes,
     delays,
+    fading,
     omega_benchmark,
     recorded_tables,
     sensitivity,
@@ -24,6 +23,7 @@ from worthwhile.experiments import (
 )
 from worthwhile.experiments.base import OURS
 from worthwhile.experiments.comparison import Setting, default_claim, losses_on, settings_table, simulate_each
+from worthwhile.experiments.records import read_record, write_csv
 from worthwhile.optimum import bounds_of, solve
 from worthwhile.policies.base import known
 from worthwhile.policies.registry import DEFAULT, make
@@ -33,64 +33,32 @@ from worthwhile.simulation.environments.replay import replay
 from worthwhile.simulation.environments.synthetic import drifting
 
 QUICK = Scale(quick=True, progress=False)
-SMALL: dict[ModuleType, Mapping[str, Any]] = {  # as a researcher would change a constant and run one again
-    sensitivity: {"QUICK_TASKS": 1000, "QUICK_RUNS": 2, "QUICK_PROBLEMS": 2, "SCALES": (0.01, 100.0)},
-    changes: {"QUICK_TASKS": 2000, "QUICK_RUNS": 2, "QUICK_PROBLEMS": 2},
-    delays: {"QUICK_TASKS": 2000, "QUICK_RUNS": 2, "QUICK_PROBLEMS": 2, "DELAYS": (0, 300)},
-    sizes: {"QUICK_TASKS": 1000, "QUICK_PROBLEMS": (2, 2), "SIZES": (10, 50)},
-    omega_benchmark: {"QUICK_TASKS": 500, "QUICK_PROBLEMS": 2, "OPTIONS": (3, 6)},
-    recorded_tables: {"QUICK_TASKS": 1000, "QUICK_RUNS": 2},
-}
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two recorded tables: in one the cheapest option is best, in the other it is not."""
-    folder, draw = tmp_path_factory.mktemp("tables"), random.Random(3)
-    for name, least in (("cheap", 0.0), ("set-up", 3.0)):
-        rows = [
-            f"{kind},{item},{option},{1.0 - 0.5**option + draw.random() / 20},{least + option * (1 + kind)}"
-            for kind in range(2)
-            for item in range(30)
-            for option in range(1, 5)
-        ]
-        (folder / f"{name}.csv").write_text("\n".join(["task_type,item_id,option,reward,cost", *rows]) + "\n")
-    (folder / "notes.txt").write_text("not a table\n")
-    return folder
-
-
-def small(module: ModuleType, monkeypatch: pytest.MonkeyPatch, scale: Scale) -> Outcome:
-    """An experiment with its sizes cut."""
-    for name, value in SMALL[module].items():
-        assert hasattr(module, name)
-        monkeypatch.setattr(module, name, value)
-    outcome: Outcome = module.run(scale)  # type: ignore[attr-defined]
-    return outcome
+NAMES = {module.__name__.rpartition(".")[2]: module for module in BEYOND}
 
 
 def test_all_are_on_the_list() -> None:
     listed = {experiment.run for experiment in EXPERIMENTS}
-    assert listed >= {module.run for module in SMALL}  # type: ignore[attr-defined]
+    assert listed >= {module.run for module in BEYOND}  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", SMALL, ids=lambda module: module.__name__.rpartition(".")[2])
+@pytest.mark.parametrize("name", NAMES)
 def test_data_repeats_with_the_seed_and_every_part_is_there(
-    module: ModuleType, monkeypatch: pytest.MonkeyPatch, tables: Path, tmp_path: Path
+    name: str, everything: Path, two_tables: Path, tmp_path: Path
 ) -> None:
-    scale = QUICK._replace(tables=tables)
-    first = small(module, monkeypatch, scale)
-    again, other = small(module, monkeypatch, scale), small(module, monkeypatch, scale._replace(seed=5))
-    assert repr(first.data) == repr(again.data)
-    assert repr(first.data) != repr(other.data)
-    assert first.words == again.words
-    assert first.claims == again.claims
-    for columns in first.data.values():
+    first = everything / name.replace("_", "-")
+    with cut(BEYOND):
+        again: Outcome = NAMES[name].run(QUICK._replace(tables=two_tables, seed=SEED))  # type: ignore[attr-defined]
+    assert {f"{table}.csv" for table in again.data} == {path.name for path in first.glob("*.csv")}
+    for table, columns in again.data.items():
         assert len({len(column) for column in columns.values()}) == 1
-    assert {claim.verdict for claim in first.claims} == {OURS}
-    assert any("not best in" in claim.evidence for claim in first.claims)
-    for name, figure in first.figures.items():
-        figure.savefig(tmp_path / f"{name}.png")
+        write_csv(columns, tmp_path / "again.csv")
+        assert (tmp_path / "again.csv").read_bytes() == (first / f"{table}.csv").read_bytes()
+    record = read_record(first)
+    assert (again.words, list(again.claims)) == (record.words, record.claims)
+    assert {claim.verdict for claim in again.claims} == {OURS}
+    assert name == "fading" or any("not best in" in claim.evidence for claim in again.claims)
+    for figure in again.figures.values():
         assert all(axes.get_xlabel() for axes in figure.axes)
         assert any(axes.get_ylabel() or axes.get_yticklabels() for axes in figure.axes)
 
@@ -224,6 +192,31 @@ def test_recovery_is_the_first_window_from_which_on_losses_stay_low() -> None:
     assert evidence[3].startswith("ratio-ts after 1,000 tasks")
 
 
+def test_a_change_that_is_never_learned_is_said_in_words() -> None:
+    rolling = np.full(fading.WINDOWS, 9.0)
+    rolling[: fading.WINDOWS // 2] = 1.0
+    assert fading.recovery(rolling, 2000) is None
+    never = fading.Faded(0, np.array([1.0, 2.0]), rolling, None)
+    soon = fading.Faded(200, np.array([3.0, 4.0]), rolling, 300.0)
+    assert fading.speed([never, soon]).evidence == (
+        "never fading: not within the run; half-life 200: 300 tasks, within 3 half-lives"
+    )
+    late = never._replace(recovery=3000.0)
+    assert fading.speed([late, soon, soon._replace(recovery=None)]).evidence == (
+        "never fading: 3,000 tasks; half-life 200: 300 tasks, within 3 half-lives, 10 times as fast; "
+        "half-life 200: not within the run, NOT within 3 half-lives"
+    )
+
+
+def test_windows_drawn_together_cover_all_and_keep_the_mean() -> None:
+    ends, means = fading.evened_out(np.arange(100.0))
+    lengths = np.diff(ends, prepend=0.0)
+    assert ends[-1] == 100.0
+    assert (np.diff(lengths[3:]) >= 0.0).all()
+    assert lengths[-1] > 10.0
+    assert float(means @ lengths) == pytest.approx(np.arange(100.0).sum())
+
+
 def test_shuffled_problems_are_the_same_problems() -> None:
     problem = random_problem("train", 4)
     shuffled = delays.shuffled(problem, 1)
@@ -235,8 +228,8 @@ def test_shuffled_problems_are_the_same_problems() -> None:
 
 
 @pytest.mark.slow
-def test_late_feedback_costs_everybody_something(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = small(delays, monkeypatch, QUICK).data["delays"]
+def test_late_feedback_costs_everybody_something(everything: Path) -> None:
+    table = outcome_in(everything, "delays").data["delays"]
     rows = list(
         zip(table["world"], table["order"], table["delay"], table["policy"], table["loss_percent"], strict=True)
     )
@@ -292,21 +285,21 @@ def test_without_tables_the_words_say_how_to_give_some(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_headroom_is_what_solving_each_table_says(monkeypatch: pytest.MonkeyPatch, tables: Path) -> None:
-    outcome = small(recorded_tables, monkeypatch, QUICK._replace(tables=tables))
+def test_headroom_is_what_solving_each_table_says(everything: Path, two_tables: Path) -> None:
+    outcome = outcome_in(everything, "recorded-tables")
     table = outcome.data["headroom"]
     assert table["table"] == ["cheap", "set-up"]
     assert table["degenerate"] == [True, False]
     for row, name in enumerate(table["table"]):
-        best = solve(replay(tables / f"{name}.csv").problem)
+        best = solve(replay(two_tables / f"{name}.csv").problem)
         assert (table["best_ratio"][row], table["greedy_ratio"][row]) == (best.ratio, best.greedy_ratio)
     assert "Degenerate, the cheapest option being best for every kind: cheap." in outcome.words
     assert "degenerate" in outcome.claims[0].evidence
     assert "degenerate" not in outcome.claims[1].evidence
 
 
-def test_large_tables_are_replayed_with_fewer_tasks(monkeypatch: pytest.MonkeyPatch, tables: Path) -> None:
+def test_large_tables_are_replayed_with_fewer_tasks(monkeypatch: pytest.MonkeyPatch, two_tables: Path) -> None:
     monkeypatch.setattr(recorded_tables, "QUICK_WORK", 4 * 4 * 500)  # runs × options × tasks
-    outcome = recorded_tables.run(QUICK._replace(tables=tables))
+    outcome = recorded_tables.run(QUICK._replace(tables=two_tables))
     assert max(outcome.data["recorded-tables-curves"]["tasks"]) == 500
     assert "500 tasks" in outcome.words

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from small_experiments import outcome_in
 
 from worthwhile.experiments import proof_terms, table_1, theorem
 from worthwhile.experiments.base import NOT_REPRODUCED, OURS, REPRODUCED, Columns, Outcome, Scale
@@ -18,17 +20,17 @@ from worthwhile.problem import two_kinds
 from worthwhile.simulation.simulator import simulate
 from worthwhile.state import Floats
 
-QUICK = Scale(quick=True, seed=3, progress=False)
+QUICK = Scale(quick=True, progress=False)
 
 
 @pytest.fixture(scope="module")
-def regret() -> Outcome:
-    return theorem.run(QUICK)
+def regret(everything: Path) -> Outcome:
+    return outcome_in(everything, "theorem")
 
 
 @pytest.fixture(scope="module")
-def proof() -> Outcome:
-    return proof_terms.run(QUICK)
+def proof(everything: Path) -> Outcome:
+    return outcome_in(everything, "proof-terms")
 
 
 def rows_of(table: Columns, **wanted: Any) -> Iterator[dict[str, Any]]:
@@ -187,12 +189,3 @@ def test_the_integral_between_marks_is_the_sum_over_all_tasks_within_two_per_cen
     assert sums[0] == pytest.approx(sums[1], rel=0.02)
     line: Floats = np.array([1.0, 3.0, 7.0])
     assert float(integral(np.array([0.0, 2.0, 6.0]), line)) == 24.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("experiment", [theorem, proof_terms], ids=["theorem", "proof-terms"])
-def test_the_same_seed_gives_the_same_data(experiment: Any, request: pytest.FixtureRequest) -> None:
-    before: Outcome = request.getfixturevalue("regret" if experiment is theorem else "proof")
-    again = experiment.run(QUICK)
-    assert again.data == before.data
-    assert (again.words, again.claims) == (before.words, before.claims)

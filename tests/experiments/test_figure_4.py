@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from small_experiments import PAPER, SEED, outcome_in
 
-from worthwhile.experiments import Outcome, Scale, figure_4
+from worthwhile.experiments import Outcome, figure_4
 from worthwhile.experiments.base import DEPENDS, NOT_REPRODUCED, REPRODUCED
 from worthwhile.experiments.figures import without_chance
 from worthwhile.optimum import ratio_of
 from worthwhile.problem import seven_kinds, two_kinds
 from worthwhile.simulation.simulator import simulate
 
-QUICK = Scale(quick=True, seed=2, progress=False)
+LENGTHS = PAPER[figure_4]["QUICK_TASKS"]
 
 
 @pytest.fixture(scope="module")
-def seven() -> Outcome:
-    return figure_4.run(QUICK, seven_kinds(), "c")
+def seven(everything: Path) -> Outcome:
+    return outcome_in(everything, "figure-4c")
 
 
 @pytest.mark.slow
 def test_one_verdict_over_all_lengths_by_the_ratio(seven: Outcome) -> None:
     claim = seven.claims[0]
     verdicts = []
-    for tasks in figure_4.QUICK_TASKS:
+    for tasks in LENGTHS:
         results = simulate(
-            seven_kinds(), figure_4.POLICIES, tasks=tasks, runs=20, seed=2, marks=[], progress=False
+            seven_kinds(), figure_4.POLICIES, tasks=tasks, runs=20, seed=SEED, marks=[], progress=False
         )  # every T for itself: a policy is told the T at which it is judged
         ratio = results.measure("reward")[:, :, -1] / results.measure("cost")[:, :, -1]
         ours = ratio[:, results.policies.index("dol-rm-anytime")]
@@ -44,7 +46,7 @@ def test_one_verdict_over_all_lengths_by_the_ratio(seven: Outcome) -> None:
 def test_every_length_is_in_the_data(seven: Outcome) -> None:
     rows: Any = seven.data["figure-4c"]
     ends = dict(zip(rows["T"], rows["tasks"], strict=True))  # the last mark stays
-    assert ends == {str(tasks): tasks for tasks in figure_4.QUICK_TASKS}
+    assert ends == {tasks: tasks for tasks in LENGTHS}
 
 
 def test_without_chance_nobody_is_above_the_optimum() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from small_experiments import DRAWN, SEED, cut, outcome_in
 
 from recorded_training import write_table
 from worthwhile.errors import BadParameter
@@ -33,7 +34,6 @@ from worthwhile.tables import read_table
 
 SHARES = {"satellite": 0.1, "weather": 0.4, "rice": 0.2, "scenes": 0.2, "cats_dogs": 0.1}
 SECONDS = "seconds with set-up"
-QUICK = Scale(quick=True, seed=1, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def own() -> Outcome:
-    return figure_5.run(QUICK)
+def own(everything: Path) -> Outcome:
+    """Of the table that we have recorded: there is none in the folder."""
+    return outcome_in(everything, "figure-5")
 
 
 def scored_by_hand(path: Path, floor: float | None, together: bool) -> dict[str, float]:
@@ -103,7 +104,7 @@ def test_every_verdict_is_that_of_the_ratio_and_none_is_reproduced_where_nothing
     for claim, (name, counting) in zip(own.claims, countings(OWN).items(), strict=False):
         assert f"(replay, {name})" in claim.claim
         asked = figure_5.asked(counting)
-        results = simulate(world(OWN, counting), asked, tasks=2_000, runs=20, seed=1, marks=[], progress=False)
+        results = simulate(world(OWN, counting), asked, tasks=2_000, runs=20, seed=SEED, marks=[], progress=False)
         ratio = (results.measure("reward") / results.measure("cost"))[:, :, -1]
         columns = dict(zip(results.policies, ratio.T.tolist(), strict=True))
         wins = [by_hand(columns["dol-rm-anytime"], columns[rival]) for rival in figure_5.RIVALS]
@@ -143,7 +144,8 @@ def test_the_table_that_we_have_recorded_is_replayed_where_there_is_no_other(own
 
 
 def test_another_table_is_replayed_with_the_papers_arrivals(tables: Path) -> None:
-    outcome = figure_5.run(Scale(quick=True, tables=tables, progress=False))
+    with cut(DRAWN):
+        outcome = figure_5.run(Scale(quick=True, tables=tables, progress=False))
     assert outcome.words.startswith("A replay, not live training")
     assert "weather 0.4" in outcome.words
     assert f"(replay, {list(countings(tables / 'image_training.csv'))[-1]})" in outcome.claims[6].claim

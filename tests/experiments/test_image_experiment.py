@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from small_experiments import DRAWN, cut
 
 from worthwhile import Scheduler, replay
 from worthwhile.cli.main import main
@@ -41,6 +42,13 @@ def quick_compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
         patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
         patch.setenv("KERAS_BACKEND", "jax")
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_replays() -> Iterator[None]:
+    """Every command replays the pilot's table; here it need not be for long."""
+    with cut(DRAWN):
         yield
 
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,8 +19,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from PIL import Image
+from small_experiments import DRAWN, SEED, cut, run_everything, write_two_tables
 
-from recorded_training import write_table
 from waiting import NET
 from worthwhile import solve, two_kinds
 from worthwhile.cli.main import main
@@ -32,21 +33,22 @@ from worthwhile.experiments.reproduce import chosen, reproduce
 
 ROOT = Path(__file__).parents[2]
 NAMES = [experiment.name for experiment in EXPERIMENTS]
-CHEAP = ("table-1", "figure-5")
+CHEAP = ("table-1", "figure-4a")
 NO_CLOSING_TAG = {"meta", "img", "br"}
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a table in the form of recorded training."""
-    return write_table(tmp_path_factory.mktemp("tables"))
+def small_figures() -> Iterator[None]:
+    """Few tasks and runs."""
+    with cut(DRAWN):
+        yield
 
 
 @pytest.fixture(scope="module")
-def done(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def done(small_figures: None, two_tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two experiments in it, made on the command line."""
     folder = tmp_path_factory.mktemp("done")
-    assert main(["reproduce", *CHEAP, "--quick", "--out", str(folder), "--tables", str(tables)]) == 0
+    assert main(["reproduce", *CHEAP, "--quick", "--out", str(folder), "--tables", str(two_tables)]) == 0
     return folder
 
 
@@ -141,29 +143,19 @@ def test_the_report_has_everything_and_needs_nothing(done: Path) -> None:
 
 
 @pytest.mark.slow
-def test_another_seed_gives_other_numbers(done: Path, tables: Path, tmp_path: Path) -> None:
+def test_another_seed_gives_other_numbers(done: Path, tmp_path: Path) -> None:
     first = csv_bytes(done)
-    assert main(["reproduce", *CHEAP, "--quick", "--tables", str(tables), "--out", str(tmp_path), "--seed", "1"]) == 0
+    assert main(["reproduce", *CHEAP, "--quick", "--out", str(tmp_path), "--seed", "1"]) == 0
     other = csv_bytes(tmp_path)
     assert other.keys() == first.keys()
-    drawn = [name for name in first if name.startswith("figure-5/")]  # table 1 is exact
-    assert drawn
-    assert all(other[name] != first[name] for name in drawn)
+    assert {name for name in first if other[name] != first[name]} == {"figure-4a/figure-4a.csv"}  # table 1 is exact
 
 
 @pytest.mark.slow
-def test_the_same_command_makes_the_same_files(done: Path, tables: Path) -> None:
+def test_the_same_command_makes_the_same_files(done: Path, two_tables: Path) -> None:
     before = {path: path.read_bytes() for path in done.rglob("*.*")}
-    assert main(["reproduce", *CHEAP, "--quick", "--out", str(done), "--tables", str(tables)]) == 0
+    assert main(["reproduce", *CHEAP, "--quick", "--out", str(done), "--tables", str(two_tables)]) == 0
     assert {path: path.read_bytes() for path in done.rglob("*.*")} == before
-
-
-@pytest.fixture(scope="module")
-def everything(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All experiments, which takes a minute or two."""
-    folder = tmp_path_factory.mktemp("everything")
-    assert main(["reproduce", "--quick", "--out", str(folder), "--tables", str(tables)]) == 0
-    return folder
 
 
 @pytest.mark.slow
@@ -174,10 +166,36 @@ def test_every_experiment_is_on_the_page_with_its_tables(everything: Path) -> No
     assert {f"{record.name}/{name}" for record in records for name in record.tables} == set(csv_bytes(everything))
 
 
+EXACT = {"table-1", "recorded-tables/headroom"}
+
+
 @pytest.mark.long
-def test_everything_twice_gives_the_same_bytes(everything: Path, tables: Path, tmp_path: Path) -> None:
-    assert main(["reproduce", "--quick", "--out", str(tmp_path), "--tables", str(tables)]) == 0
-    assert csv_bytes(tmp_path) == csv_bytes(everything)
+def test_everything_twice_gives_the_same_bytes_and_with_another_seed_others(everything: Path, tmp_path: Path) -> None:
+    first, tables = csv_bytes(everything), write_two_tables(tmp_path / "tables")
+    run_everything(tmp_path / "again", tables)
+    assert csv_bytes(tmp_path / "again") == first
+    run_everything(tmp_path / "other", tables, seed=SEED + 1)
+    other = csv_bytes(tmp_path / "other")
+    same = [name for name in first if other[name] == first[name] and not name.startswith(tuple(EXACT))]
+    assert same == []
+
+
+@pytest.mark.slow
+def test_every_verdict_comes_with_tasks_runs_and_errors(everything: Path) -> None:
+    """But for table 1, in which nothing is drawn."""
+    claims = [claim for record in read_records(everything, NAMES)[1:] for claim in record.claims]
+    theirs = [claim for claim in claims if claim.verdict != OURS]
+    assert len(theirs) == 28
+    for claim in theirs:
+        for word in (r"T = \d|\d tasks|T from \d|windows of tasks", r"\d runs", r"\d ± \d|standard errors"):
+            assert re.search(word, claim.evidence), f"{claim.claim}: {claim.evidence}"
+
+
+@pytest.mark.slow
+def test_every_number_in_the_report_can_be_read(everything: Path) -> None:
+    words = Page(everything / "report.html").words
+    assert not re.findall(r"\b(?:nan|inf|None)\b", words)
+    assert not re.findall(r"\d,\d{3} %|\d{4,} %", words)
 
 
 def test_csv_numbers_read_back_to_the_bit(tmp_path: Path) -> None:
@@ -192,12 +210,12 @@ def test_csv_numbers_read_back_to_the_bit(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_figures_say_where_they_come_from(done: Path) -> None:
-    with Image.open(done / "figure-5/figure-5.png") as image:
+    with Image.open(done / "figure-4a/figure-4a.png") as image:
         about = json.loads(image.info["Description"])
-    assert (about["experiment"], about["seed"], about["quick"]) == ("figure-5", 0, True)
-    assert about == read_record(done / "figure-5").provenance
-    text = " ".join(ElementTree.parse(done / "figure-5/figure-5.svg").getroot().itertext())
-    assert '"experiment": "figure-5"' in text
+    assert (about["experiment"], about["seed"], about["quick"]) == ("figure-4a", 0, True)
+    assert about == read_record(done / "figure-4a").provenance
+    text = " ".join(ElementTree.parse(done / "figure-4a/figure-4a.svg").getroot().itertext())
+    assert '"experiment": "figure-4a"' in text
 
 
 @pytest.mark.slow
@@ -210,7 +228,7 @@ def test_one_experiment_is_updated_alone_and_the_report_rebuilt_from_what_is_the
     after = csv_bytes(done)
     assert after.keys() - before.keys() == {"figure-4b/figure-4b.csv"}
     assert {name: after[name] for name in before} == before
-    assert [record.name for record in check_report(done)] == ["table-1", "figure-4b", "figure-5"]
+    assert [record.name for record in check_report(done)] == ["table-1", "figure-4a", "figure-4b"]
     assert "seed 0, 7" in Page(done / "report.html").words
     for path in (done / "figure-4b").iterdir():
         path.unlink()
@@ -220,7 +238,9 @@ def test_one_experiment_is_updated_alone_and_the_report_rebuilt_from_what_is_the
 
 
 @pytest.mark.slow
-def test_the_verdicts_are_printed_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verdicts_are_printed_and_counted(
+    small_figures: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["reproduce", "figure-4a", "--quick", "--out", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     claims = read_record(tmp_path / "figure-4a").claims
@@ -237,12 +257,12 @@ def test_the_verdicts_are_printed_and_counted(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.slow
 def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "figure-5", "--quick", "--out", str(tmp_path), "--json"]) == 0
+    assert main(["reproduce", "table-1", "--quick", "--out", str(tmp_path), "--json"]) == 0
     shown = capsys.readouterr()
     document = json.loads(shown.out)
     assert document["report"] == str(tmp_path / "report.html")
-    assert document["experiments"] == [json.loads((tmp_path / "figure-5/outcome.json").read_text(encoding="utf-8"))]
-    assert "figure-5" in shown.err
+    assert document["experiments"] == [json.loads((tmp_path / "table-1/outcome.json").read_text(encoding="utf-8"))]
+    assert "table-1" in shown.err
 
 
 def test_the_list_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
@@ -390,7 +410,7 @@ def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     ignored = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "  # by shells
     code = ignored + "sys.argv[0] = 'worthwhile'; runpy.run_module('worthwhile', run_name='__main__')"
-    started = [sys.executable, "-c", code, "reproduce", "figure-5", "figure-4c", "--out", str(tmp_path)]
+    started = [sys.executable, "-c", code, "reproduce", "table-1", "figure-4c", "--out", str(tmp_path)]
     with subprocess.Popen(started, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -406,7 +426,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert f"interrupted: 1 of 2 experiments are finished and kept in {tmp_path}" in said.decode()
     assert "Traceback" not in said.decode()
-    assert [record.name for record in check_report(tmp_path)] == ["figure-5"]
+    assert [record.name for record in check_report(tmp_path)] == ["table-1"]
     assert "figure-4c" in Page(tmp_path / "report.html").words  # as one that was not run
 
 

@@ -161,7 +161,7 @@ def plain_log(panel: Any, which: str = "xy") -> None:
         low, high = axis.get_view_interval()
         between = next(more for most, more in TICKS_BETWEEN if high < most * low)
         axis.set_major_locator(LogLocator(subs=(1.0, *between)))
-        axis.set_major_formatter("{x:g}")
+        axis.set_major_formatter("{x:,g}")
         axis.set_minor_locator(NullLocator())
 
 

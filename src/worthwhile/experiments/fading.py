@@ -10,6 +10,7 @@ from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by
 from worthwhile.experiments.changes import RECOVERED, rolling_losses, turned
 from worthwhile.experiments.comparison import LOST, last_losses, mean_and_error, plain_log, simulate_each
 from worthwhile.experiments.figures import panels
+from worthwhile.plots import look_of
 from worthwhile.policies.registry import DEFAULT
 from worthwhile.random_problems import random_problem
 from worthwhile.simulation.environments.synthetic import drifting
@@ -19,6 +20,7 @@ TASKS, QUICK_TASKS = 100_000, 20_000
 PROBLEMS, QUICK_PROBLEMS = 30, 5
 PARTS = (100, 30, 10, 3, 1)  # half-lives, as parts of the run
 WINDOWS = 200  # of a run
+GROUPS = 20  # of windows after the change, as they are drawn
 BEFORE = WINDOWS // 10  # windows before the change, whose loss is the normal one
 NEVER = "never"  # fades
 WITHIN, AT_LEAST = 3.0, 5.0  # half-lives until the change is learned; times longer without fading
@@ -30,7 +32,7 @@ class Faded(NamedTuple):
     half_life: int  # 0: never
     steady: Floats  # (problems,): loss in % when nothing changes
     rolling: Floats  # (windows,): loss in % within each window, mean over problems
-    recovery: float  # tasks until a window loses hardly more than those before the change; inf if none does
+    recovery: float | None  # tasks until a window loses hardly more than those before the change; None: no window does
 
     @property
     def label(self) -> str:
@@ -64,11 +66,11 @@ def measure(scale: Scale, tasks: int, problems: int) -> list[Faded]:
     ]
 
 
-def recovery(rolling: Floats, tasks: int) -> float:
+def recovery(rolling: Floats, tasks: int) -> float | None:
     """Tasks after the change until a window loses at most 1 % more than those before the change."""
     half = WINDOWS // 2
     again = np.flatnonzero(rolling[half:] <= rolling[half - BEFORE : half].mean() + RECOVERED)
-    return float(again[0] + 1) * tasks / WINDOWS if len(again) else np.inf
+    return float(again[0] + 1) * tasks / WINDOWS if len(again) else None
 
 
 def trade_off(measured: list[Faded]) -> Columns:
@@ -91,20 +93,34 @@ def rolling_table(measured: list[Faded], tasks: int) -> Columns:
 def draw(measured: list[Faded], tasks: int) -> Any:
     """The trade-off, and the loss after the change."""
     figure, (left, right) = panels(["the trade-off", "after the change"], "", "lost when nothing changes, %")
-    ends = np.arange(1, WINDOWS // 2 + 1) * tasks / WINDOWS
-    for number, faded in enumerate(measured):
+    for faded, colour in zip(measured, colours(len(measured)), strict=True):
         mean, error = mean_and_error(faded.steady)
-        x, colour = faded.recovery if np.isfinite(faded.recovery) else tasks / 2, f"C{number}"
-        left.errorbar(x, mean, error, fmt="o", color=colour, capsize=3)
+        x, mark = (tasks / 2, ">") if faded.recovery is None else (faded.recovery, "o")
+        left.errorbar(x, mean, error, fmt=mark, color=colour, capsize=3)
         left.annotate(faded.label, (x, mean), xytext=(6, 5), textcoords="offset points", fontsize=8.5)
-        right.plot(ends, faded.rolling[WINDOWS // 2 :], color=colour, linewidth=1.4, label=faded.label)
-    left.set_xlabel("tasks until the change is learned")
+        ends, losses = evened_out(faded.rolling[WINDOWS // 2 :])
+        right.plot(ends * tasks / WINDOWS, losses, color=colour, linewidth=1.4, label=faded.label)
+    left.set_xlabel("tasks until the change is learned (▸ longer)")
     right.set(xlabel="tasks after the change", ylabel=LOST)
     for panel in (left, right):
         plain_log(panel)
         panel.xaxis.set_major_formatter("{x:,.0f}")
     right.legend(title="half-life", frameon=False, fontsize=8.5)
     return figure
+
+
+def colours(count: int) -> list[Any]:
+    """The default's for what never fades, then from dark to light as half-lives grow."""
+    from matplotlib import colormaps
+
+    return [look_of(DEFAULT).colour, *colormaps["viridis"](np.linspace(0.0, 0.85, count - 1))]
+
+
+def evened_out(losses: Floats) -> tuple[Floats, Floats]:
+    """Ends and means of ever longer groups of windows, which look equally long on a logarithmic axis."""
+    starts = np.unique(np.geomspace(1, len(losses), GROUPS).round().astype(int))[:-1] - 1
+    ends = np.append(starts[1:], len(losses))
+    return ends.astype(float), np.add.reduceat(losses, starts) / (ends - starts)
 
 
 def fading_claim(measured: list[Faded]) -> Claim:
@@ -118,8 +134,8 @@ def speed(measured: list[Faded]) -> Claim:
     never = measured[0].recovery
     words = [f"never fading: {in_tasks(never)}"]
     for faded in measured[1:]:
-        kept = faded.recovery <= WITHIN * faded.half_life
-        longer = never / faded.recovery if np.isfinite(never) else np.inf
+        kept = faded.recovery is not None and faded.recovery <= WITHIN * faded.half_life
+        longer = never / faded.recovery if never is not None and faded.recovery is not None else 0.0
         faster = f", {longer:.0f} times as fast" if longer >= AT_LEAST else ""
         limit = f"{'within' if kept else 'NOT within'} {WITHIN:g} half-lives"
         words.append(f"half-life {faded.label}: {in_tasks(faded.recovery)}, {limit}{faster}")
@@ -127,8 +143,8 @@ def speed(measured: list[Faded]) -> Claim:
     return Claim(claim, OURS, "; ".join(words))
 
 
-def in_tasks(recovery: float) -> str:
-    return f"{recovery:,.0f} tasks" if np.isfinite(recovery) else "not within the run"
+def in_tasks(recovery: float | None) -> str:
+    return "not within the run" if recovery is None else f"{recovery:,.0f} tasks"
 
 
 def words(tasks: int, problems: int) -> str:

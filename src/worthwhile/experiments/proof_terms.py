@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from worthwhile.experiments.base import Claim, Columns, Outcome, Scale, by_column, plus_minus, verdict
+from worthwhile.experiments.base import CLEAR, Claim, Columns, Outcome, Scale, by_column, plus_minus, verdict
 from worthwhile.experiments.figures import add_legend, curve, panels, reference
 from worthwhile.experiments.growth import Power, fitted_power
 from worthwhile.experiments.proof_drift import carried_on, drift_table, lemma_4, neely
@@ -74,7 +74,7 @@ def run(scale: Scale) -> Outcome:
             "proof-price": draw_price(longest),
         },
         claims=[
-            lemma("Lemma 1: the double-optimistic learning error is O(T^−½ √log T)", "learning_error", rows, powers),
+            lemma("Lemma 1: the optimistic learning error is O(T^−½) but for √log T", "learning_error", rows, powers),
             lemma("Lemma 2: the Robbins–Monro gap is O(T^−¼)", "robbins_monro_gap", rows, powers),
             lemma_3(rows),
             neely(drift),
@@ -110,7 +110,7 @@ def fit(simulations: Sequence[Results], policy: str, name: str, seed: int) -> Po
 def power_table(powers: Powers, settling: Mapping[str, Power]) -> Columns:
     """One row per problem and quantity of dol-rm, then the distance of θ after the last task for every policy."""
     rows = [(problem, "dol-rm", name, *power, ORDERS[name]) for (problem, name), power in powers.items()]
-    more = [(COVERED, policy, "last_distance", *power, math.nan) for policy, power in settling.items()]
+    more = [(COVERED, policy, "last_distance", *power, None) for policy, power in settling.items()]
     names = ("problem", "policy", "quantity", "exponent", "exponent_error", "exponent_of_the_paper")
     return by_column(names, [*rows, *more])
 
@@ -207,23 +207,31 @@ def lemma_3(rows: Sequence[Term]) -> Claim:
     holds, parts = [], []
     for problem in dict.fromkeys(row.problem for row in rows):
         mine = [row for row in rows if (row.problem, row.policy) == (problem, "dol-rm")]
-        shares = gap_shares(problem, {(row.tasks, row.quantity): row.value for row in mine})
-        holds.append(max(shares) <= 1.0)
-        parts.append(f"{problem}: {100 * min(shares):.2g} to {100 * max(shares):.2g} %")
-    ends = sorted({row.tasks for row in rows})
+        shares = gap_shares(problem, {(row.tasks, row.quantity): row for row in mine})
+        holds.append(all(share <= 1.0 + CLEAR * error for share, error in shares))
+        parts.append(f"{problem}: {' to '.join(percent(*share) for share in (min(shares), max(shares)))}")
+    ends, runs = sorted({row.tasks for row in rows}), min(row.runs for row in rows)
     return Claim(
         "Lemma 3: the Robbins–Monro gap is at most the learning error or the mean distance of θ from θ*",
         verdict(all(holds)),
-        f"it is so much of the larger of the two, for T from {ends[0]:,} to {ends[-1]:,}: {'; '.join(parts)}",
+        f"it is so much of the larger of the two, for T from {ends[0]:,} to {ends[-1]:,} ({runs:,} runs or more): "
+        f"{'; '.join(parts)}",
     )
 
 
-def gap_shares(problem: str, value: Mapping[tuple[int, str], float]) -> list[float]:
-    """For every T: the Robbins–Monro gap over the larger of what Lemma 3 bounds it by."""
+def percent(share: float, error: float) -> str:
+    """A share with its standard error."""
+    return f"{100 * share:.2g} ± {100 * error:.1g} %"
+
+
+def gap_shares(problem: str, term: Mapping[tuple[int, str], Term]) -> list[tuple[float, float]]:
+    """For every T: the Robbins–Monro gap over the larger of what Lemma 3 bounds it by, and the standard error."""
     b, shares = bounds_of(PROBLEMS[problem]), []
-    for end in sorted({tasks for tasks, _ in value}):
-        distance = (b.cost_max - b.cost_min) / (end * b.cost_min) * value[end, "distance_sum"]
-        shares.append(value[end, "robbins_monro_gap"] / max(value[end, "learning_error"], distance))
+    for end in sorted({tasks for tasks, _ in term}):
+        gap, learning, distance = (term[end, name] for name in ("robbins_monro_gap", "learning_error", "distance_sum"))
+        scale = (b.cost_max - b.cost_min) / (end * b.cost_min)
+        larger, error = max((learning.value, learning.error), (scale * distance.value, scale * distance.error))
+        shares.append((gap.value / larger, math.hypot(gap.error, error * gap.value / larger) / larger))
     return shares
 
 
@@ -236,7 +244,8 @@ def convergence(longest: Mapping[str, Results], settling: Mapping[str, Power]) -
         for policy in results.policies:
             mean, spread = (float(values[-1]) for values in mean_and_spread(prices(results, policy)))
             ends.append(f"{policy} {mean:.4g} (spread {spread:.2g})")
-        parts.append(f"{problem}: θ* = {results.best.ratio:.4g}, after {results.marks[-1]:,} tasks {', '.join(ends)}")
+        settled = f"θ* = {results.best.ratio:.4g}, after {results.marks[-1]:,} tasks {', '.join(ends)}"
+        parts.append(f"{problem}: {settled} ({len(results.runs)} runs)")
     return Claim(
         "θ converges to θ*",
         verdict(all(power.exponent + 2.0 * power.error < 0.0 for power in settling.values())),

@@ -98,7 +98,7 @@ def headroom(name: str, best: Optimum) -> Claim:
         if ratio is not None and best.ratio > 0.0
     ]
     degenerate = ["degenerate: a cost that every task has seems to be missing"] if best.degenerate else []
-    return Claim(f"{name}: what there is to win", OURS, "; ".join([f"θ* = {best.ratio:.5g}", *shares, *degenerate]))
+    return Claim(f"{name}: what there is to win", OURS, "; ".join([f"θ* = {best.ratio:,.5g}", *shares, *degenerate]))
 
 
 def words(learned: Mapping[str, Results], best: Mapping[str, Optimum]) -> str:

@@ -142,6 +142,7 @@ def words(table: Columns, shares: Columns) -> str:
     cross, search = crossing(), crossing_by_search()
     worst = 100.0 * min(shares["greedy_part"])
     return (
+        "Nothing here is drawn at random: every number is an expectation, without runs and without error. "
         f"At a share of {SHARE:g} greedy earns {table['greedy'][0]:.4g} per unit of cost and its reverse "
         f"{table['reverse'][0]:.4g}. They are equal at a share of exactly {cross} (by search: {search:.9f}): below it "
         f"greedy is the optimum, above it the reverse is. Over all shares greedy earns at least {worst:.3g} % of the "

@@ -41,6 +41,7 @@ PROBLEMS = {
 }
 POLICIES = ("dol-rm-anytime", "dol-rm", "solved-dol", "sample-rm", DEFAULT, "oracle")
 LOWER = DASH_DOTS
+PANEL = (4.6, 4.6)  # inches: six policies and five lines to compare with need room
 STEP = "dol-rm-anytime"
 GUIDES: dict[str, Callable[[Any], Any]] = {
     "$T^{3/4}$": lambda tasks: tasks**0.75,
@@ -104,7 +105,7 @@ def slope_table(slopes: Slopes) -> Columns:
 
 def draw(rows: Sequence[Regret], problems: Sequence[str]) -> Any:
     """Regret over T, log-log; lines by pseudo-regret, circles as the paper defines it."""
-    figure, axes = panels(problems, "T, tasks", "regret R(T) = T · Gap(T)")
+    figure, axes = panels(problems, "T, tasks", "regret R(T) = T · Gap(T)", size=PANEL)
     for panel, problem in zip(axes, problems, strict=True):
         for policy in POLICIES:
             chosen = [row for row in rows if (row.problem, row.policy) == (problem, policy)]
@@ -132,7 +133,8 @@ def guide(panel: Any, tasks: Any, regret: Any) -> None:
     for name, growth in GUIDES.items():
         line = regret[start] * growth(tasks[start:]) / growth(tasks[start])
         reference(panel, tasks[start:], line, "_" + name)
-        panel.annotate(f" {name}", (tasks[-1], line[-1]), fontsize=8.5, va="center", annotation_clip=False)
+        beside = {"xytext": (6, 0), "textcoords": "offset points", "annotation_clip": False}
+        panel.annotate(name, (tasks[-1], line[-1]), fontsize=8.5, va="center", **beside)
 
 
 def words(rows: Sequence[Regret]) -> str:

@@ -46,6 +46,16 @@ class Growth(NamedTuple):
         log = float(np.log(last.tasks / before.tasks))
         return (last.regret - before.regret) / log, float(np.hypot(last.regret_error, before.regret_error)) / log
 
+    @property
+    def last(self) -> int:
+        """The largest T."""
+        return max(row.tasks for row in self.rows)
+
+    @property
+    def runs(self) -> str:
+        """How many there were, at the least."""
+        return f"{min(row.runs for row in self.rows):,} runs or more"
+
 
 def order(growth: Growth, problem: str, covered: bool) -> Claim:
     """R(T) = O(T^¾): what is measured, and what would have refuted it."""
@@ -58,7 +68,7 @@ def order(growth: Growth, problem: str, covered: bool) -> Claim:
         f"{problem}: DOL-RM's regret is O(T^¾)",
         verdict(fitted.at_most(ORDER) and margin > 1.0),
         f"grows as T^({fitted}) from T = {growth.first:,} on, as T^({last}) in the last decade to {rows[-1].tasks:,}, "
-        f"over {rows[-1].runs:,} runs or more; it would be refuted by a power above 0.75 by two errors, with a regret "
+        f"over {growth.runs}; it would be refuted by a power above 0.75 by two errors, with a regret "
         f"of some {needed:,.0f} there, {needed / rows[-1].regret:.2g} times what it is, and no run of finite length "
         f"can prove it; the explicit bound is at least {margin:.3g} times the measurement{proof}",
     )
@@ -79,9 +89,9 @@ def fast_convergence(growth: Growth) -> Claim:
     return Claim(
         "Compared with the oracle, DOL-RM converges fast",
         together(verdicts),
-        f"Gap(T) falls as T^… with the step of the figures, against the oracle's: {'; '.join(parts)}; reproduced would "
+        f"how Gap(T) falls with the step of the figures, against the oracle's: {'; '.join(parts)}; reproduced would "
         "be: as fast as the oracle, within two errors; it depends on what fast means if it is slower than that and "
-        f"faster than the theorem's T^−¼ ({growth.rows[-1].runs:,} runs or more)",
+        f"faster than the theorem's T^−¼ ({growth.runs})",
     )
 
 
@@ -97,13 +107,12 @@ def near_optimal(growth: Growth) -> Claim:
                 verdicts.append(verdict(slope + 2.0 * error <= NEAR * lower))
         shown = ", ".join(f"{policy} {value}" for policy, value in times.items())
         parts.append(f"{problem} ({lower:.3g} per ln T): {shown}")
-    end = max(row.tasks for row in growth.rows)
     return Claim(
         "DOL-RM's regret is near-optimal",
         together(verdicts),
-        f"R(T) per ln T in the decade to T = {end:,}, over the lower bound: {'; '.join(parts)}; near-optimal is at "
-        f"most {NEAR:g} times the bound, two errors included; with the theorem's step it is of order √T in the end "
-        "(docs/theory.md)",
+        f"R(T) per ln T in the decade to T = {growth.last:,}, over the lower bound, {growth.runs}: {'; '.join(parts)}; "
+        f"near-optimal is at most {NEAR:g} times the bound, two errors included; with the theorem's step it is of "
+        "order √T in the end (docs/theory.md)",
     )
 
 
@@ -112,7 +121,12 @@ def oracle_claim(growth: Growth) -> Claim:
     fitted = {problem: growth.slopes[problem, "oracle"][0] for problem in growth.problems}
     powers = "; ".join(f"{problem}: T^({power})" for problem, power in fitted.items())
     holds = all(power.at_most(0.5) for power in fitted.values())
-    return Claim("with the means known (Neely's oracle) the regret is O(√T)", verdict(holds), powers)
+    return Claim(
+        "with the means known (Neely's oracle) the regret is O(√T)",
+        verdict(holds),
+        f"from T = {growth.first:,} to {growth.last:,} R(T) grows as {powers}; it would be refuted by a power above ½ "
+        f"by two errors ({growth.runs})",
+    )
 
 
 def other(growth: Growth, claim: str, policy: str) -> Claim:
@@ -122,5 +136,5 @@ def other(growth: Growth, claim: str, policy: str) -> Claim:
         ours, theirs = (growth.of(problem, name)[-1] for name in (policy, THEOREM_STEP))
         shown = " against ".join(plus_minus(row.regret, row.regret_error) for row in (ours, theirs))
         parts.append(f"{problem}: T^({growth.slopes[problem, policy][0]}), {shown}")
-    end = max(row.tasks for row in growth.rows)
-    return Claim(claim, OURS, f"growth, and regret at T = {end:,} against that of dol-rm: {'; '.join(parts)}")
+    evidence = f"growth, and regret at T = {growth.last:,} against that of dol-rm, {growth.runs}: {'; '.join(parts)}"
+    return Claim(claim, OURS, evidence)
