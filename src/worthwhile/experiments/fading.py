@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, plus_minus
+from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, lost
 from worthwhile.experiments.changes import RECOVERED, rolling_losses, turned
 from worthwhile.experiments.comparison import LOST, last_losses, mean_and_error, plain_log, simulate_each
 from worthwhile.experiments.figures import panels
@@ -109,7 +109,7 @@ def draw(measured: list[Faded], tasks: int) -> Any:
 
 def fading_claim(measured: list[Faded]) -> Claim:
     """What forgetting costs when nothing changes."""
-    words = [f"half-life {faded.label} {plus_minus(*mean_and_error(faded.steady))} %" for faded in measured]
+    words = [f"half-life {faded.label} {lost(*mean_and_error(faded.steady))}" for faded in measured]
     return Claim("Loss when nothing changes: fading makes it grow in proportion to the tasks", OURS, "; ".join(words))
 
 
@@ -119,7 +119,7 @@ def speed(measured: list[Faded]) -> Claim:
     words = [f"never fading: {in_tasks(never)}"]
     for faded in measured[1:]:
         kept = faded.recovery <= WITHIN * faded.half_life
-        longer = never / faded.recovery if np.isfinite(never) else np.inf
+        longer = never / faded.recovery if np.isfinite(never) else 0.0  # than what never ends: no number says that
         faster = f", {longer:.0f} times as fast" if longer >= AT_LEAST else ""
         limit = f"{'within' if kept else 'NOT within'} {WITHIN:g} half-lives"
         words.append(f"half-life {faded.label}: {in_tasks(faded.recovery)}, {limit}{faster}")
