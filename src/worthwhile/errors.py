@@ -7,6 +7,7 @@ Error
 │   ├── BadImages         a folder of images that cannot be trained on
 │   ├── BadParameter      a horizon, seed, delay or policy parameter out of range
 │   ├── BadTask           a task that cannot be decided: its kind, its options or its key
+│   │   └── Undeclared    a kind or an option that was not declared, where others were
 │   ├── BadFeedback       a reward or a cost that cannot be learned from
 │   └── BadRequest        a request over HTTP that cannot be read
 ├── UnknownTask           no task of that number in this scheduler
@@ -62,6 +63,10 @@ class BadParameter(BadInput):
 
 class BadTask(BadInput):
     """A task that cannot be decided: its kind, its options or its key."""
+
+
+class Undeclared(BadTask):
+    """A kind or an option that was not declared, where others were: most likely a typing error."""
 
 
 class BadFeedback(BadInput):

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from worthwhile.errors import BadParameter, BadProblem, did_you_mean
+from worthwhile.formatting import quotient_unit
 from worthwhile.goals.goal import Goal
-from worthwhile.state import Floats
-
-LARGEST, SMALLEST = 1e100, 1e-100  # of a mean
+from worthwhile.state import LARGEST, SMALLEST, Floats
 
 FAMILIES = ("gaussian", "bernoulli", "beta", "gamma", "lognormal", "generalised-bernoulli")
 TOSSES = 4  # a generalised Bernoulli observation is the share of wins in so many
@@ -108,7 +107,7 @@ class Problem:
     @property
     def ratio_unit(self) -> str:
         """The unit of reward/cost, empty if neither has one."""
-        return f"{self.reward_unit or '1'}/{self.cost_unit or '1'}" if self.reward_unit or self.cost_unit else ""
+        return quotient_unit(self.reward_unit, self.cost_unit)
 
     @classmethod
     def of(

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+LARGEST, SMALLEST = 1e100, 1e-100  # of a reward, a cost, and their means
+
 State = TypeVar("State", bound=tuple[Any, ...])
 
 PART, SAMPLE = 1 << 20, 1000  # bytes; cells that tell which value is frequent

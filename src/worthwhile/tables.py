@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from worthwhile.columns import check_filled, check_present, named, with_outcomes
 from worthwhile.errors import BadParameter, BadTable, MissingExtra
-from worthwhile.problem import LARGEST
-from worthwhile.state import Floats
+from worthwhile.state import LARGEST, Floats
 
 COLUMNS = ("task_type", "item_id", "option", "reward", "cost")
 OUTCOMES = (

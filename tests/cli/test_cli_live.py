@@ -383,3 +383,39 @@ def test_the_only_scheduler_of_a_store_needs_no_name(capsys: pytest.CaptureFixtu
     Scheduler(durable).close()
     assert document(capsys, "status", durable)["scheduler"] == "default"
     assert document(capsys, "status", durable, "--name", "training")["reports"] == 2
+
+
+def test_schedulers_are_made_and_listed_from_a_shell(capsys: pytest.CaptureFixture[str], durable: str) -> None:
+    units = ("--reward-unit", "AUC", "--cost-unit", "s")
+    told = ("--overhead", "0.5", "--baseline", "5", "--holdout", "0.1", "--declare", "weather=1,5,10")
+    made = document(capsys, "create", durable, *units, *told)
+    assert (made["scheduler"], made["new"], made["declared"]) == ("default", True, {"weather": [1, 5, 10]})
+    assert document(capsys, "create", durable, *units)["new"] is False
+    assert main(["create", durable, "--name", "chat", "--floor", "0.8"]) == 0
+    assert capsys.readouterr().out == "chat: made, with policy = goal-imed, goal = least cost with mean reward ≥ 0.8\n"
+    assert "has overhead 0.5, not 1" in complaint(capsys, "create", durable, "--overhead", "1")
+    assert "option 11 for kind 'weather' was not declared" in complaint(capsys, "decide", durable, "weather", "11")
+    assert main(["decide", durable, "weather", "10"]) == 0
+    assert main(["report", durable, "1", "--reward", "1", "--cost", "1.5"]) == 0
+    capsys.readouterr()
+    chat, default = document(capsys, "schedulers", durable)["schedulers"]
+    assert (default["scheduler"], default["ratio"], default["cost_unit"], chat["tasks"]) == ("default", 0.5, "s", 0)
+    assert main(["schedulers", durable]) == 0
+    assert "0.50000 AUC/s" in capsys.readouterr().out
+    assert main(["status", durable]) == 0
+    assert "reward / cost = 0.50000 AUC/s" in capsys.readouterr().out
+    assert document(capsys, "change", durable, "--declare", "none", "--cost-unit", "min") == {
+        "cost_unit": "min", "declared": {},
+    }  # fmt: skip
+    assert document(capsys, "decide", durable, "weather", "11")["option"] == 11
+
+
+def test_a_problem_file_declares_its_kinds_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "problem.toml"
+    option = "{ reward = 1, cost = 1 }"
+    path.write_text(f'[[kind]]\nname = "chat"\narrival = 1\noptions = {{ small = {option}, 5 = {option} }}\n')
+    store = f"{tmp_path}/tasks.db"
+    assert document(capsys, "create", store, "--declare", str(path))["declared"] == {"chat": ["small", 5]}
+    assert "did you mean chat?" in complaint(capsys, "decide", store, "caht", "small")
+    for wrong, words in ((["chat"], "write KIND=OPTION"), (["a=1", "--declare", "a=2"], "a is there twice")):
+        assert words in complaint(capsys, "create", store, "--declare", *wrong)

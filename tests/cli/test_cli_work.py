@@ -15,6 +15,8 @@ import pytest
 from waiting import NET, has_taken_signals, wait_until
 from worthwhile import Scheduler
 from worthwhile.cli.main import main
+from worthwhile.cli.work import arrival
+from worthwhile.errors import BadTask
 
 JOBS = """
 import os, time
@@ -226,3 +228,26 @@ def test_another_seed_needs_another_folder(folder: Path, capsys: pytest.CaptureF
         scheduler.decide("iris", [1, 2], key="bundled 0.0")
     assert main(["train", "--no-dashboard", "--seed", "1", "--tasks", "1", "--out", "out"]) == 2
     assert "out has the tasks of --seed 0, not 1; name another folder" in capsys.readouterr().err
+
+
+def test_a_function_that_cannot_be_called_is_refused_before_any_task(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "few_of_a_test.py").write_text("def train(kind, option):\n    return 1.0\n")
+    (tmp_path / "tasks.jsonl").write_text('{"kind": "x", "options": [1]}\n')
+    store = str(tmp_path / "tasks.db")
+    assert main(["work", "few_of_a_test:train", "--store", store, "--tasks", "tasks.jsonl"]) == 2
+    assert "few_of_a_test:train(kind, option) cannot be called as run(kind, option, payload)" in capsys.readouterr().err
+    assert not (tmp_path / "tasks.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [({"kind": "", "options": [1]}, "kind ''"), ({"kind": "x", "options": 5}, "give a list of options"),
+     ({"kind": "x", "options": []}, "no options"), ({"kind": "x", "options": [[1]]}, "option [1]")],
+)  # fmt: skip
+def test_a_bad_task_is_named_by_its_line(task: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadTask, match=r"jobs.jsonl, line 7: ") as refused:
+        arrival(json.dumps(task), "jobs.jsonl, line 7", None)
+    assert words in str(refused.value)

@@ -28,11 +28,12 @@ from worthwhile.errors import (
     NotAllowed,
     Overloaded,
     ServiceError,
+    Undeclared,
     UnknownScheduler,
     UnknownTask,
 )
 from worthwhile.live.history import FORMATS
-from worthwhile.policies.registry import RatioImed
+from worthwhile.policies.imed import RatioImed
 from worthwhile.tables import read_columns
 
 ONE = "/v1/schedulers/default"
@@ -114,6 +115,25 @@ def test_the_same_code_runs_here_and_there(service: ServiceProcess, tmp_path: Pa
         found = use(client, there)
     for one, other in zip(found, wanted, strict=True):
         assert repr(one) == repr(other)  # NaN is not NaN
+
+
+def test_units_and_declared_names_are_told_over_http(service: ServiceProcess) -> None:
+    names = {"weather": [1, 5, 10], "rice": ["small", None]}
+    with Client(service.url, name="labelled", reward_unit="points", cost_unit="$") as client:
+        client.declare(names)
+        assert client.summary().ratio_unit == "points/$"
+        facts = service.get("/v1/schedulers/labelled").json()
+        assert (facts["declared"], facts["reward_unit"], facts["cost_unit"]) == (names, "points", "$")
+        with pytest.raises(Undeclared, match="did you mean weather"):
+            client.decide("wether", [1])
+        client.change(cost_unit="USD")
+        client.declare({})
+        client.decide("wether", [1]).report(1.0, 2.0)
+        assert len(client.plot().axes) == 2
+        with pytest.raises(BadParameter, match="cost_unit 'USD'"):
+            Client(service.url, name="labelled", cost_unit="EUR")
+        actions = [entry["action"] for entry in service.get("/v1/audit").json() if entry["scheduler"] == "labelled"]
+        assert actions.count("names declared") == 2
 
 
 def test_a_client_has_every_method_of_a_scheduler() -> None:

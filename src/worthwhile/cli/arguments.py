@@ -5,42 +5,35 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from worthwhile.cli.output import say
 from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.formatting import printable, shown
 from worthwhile.goals.goal import AIMS, Goal, goal_of
-from worthwhile.live.recorded import as_option
-from worthwhile.live.validation import NONE
-from worthwhile.problem import Problem
-from worthwhile.problem_files import read_problem
-from worthwhile.random_problems import random_problem
-from worthwhile.simulation.environments import replay
-from worthwhile.simulation.environments.replay import left_out_words
-from worthwhile.tables import Table, read_table, scorable
+from worthwhile.live.validation import NONE, as_option
+
+if TYPE_CHECKING:  # imported where they are needed: deciding and reporting need none of them
+    from worthwhile.problem import Problem
+    from worthwhile.tables import Table
 
 INTERRUPTED = 130  # the exit code after Ctrl-C, as shells count: 128 + SIGINT
+STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
 TABLE_FORMATS = (".parquet", ".csv")
 READABLE = (*TABLE_FORMATS, ".jsonl")
 
 
-class Parser(argparse.ArgumentParser):
-    """Raises `BadParameter` instead of exiting, keeps the line breaks of its help, and takes −1e-3 for a number."""
-
-    def __init__(self, *values: Any, **settings: Any) -> None:
-        usual = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
-        super().__init__(*values, **{**usual, **settings})
-        self._negative_number_matcher = re.compile(r"-(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$", re.IGNORECASE)
-
-    def error(self, message: str) -> NoReturn:
-        raise BadParameter(f"{message} (see {self.prog} --help)")
+def add_scheduler(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+    """What every command on a scheduler needs, and what it does."""
+    parser.add_argument("store", metavar="STORE", help=STORE)
+    parser.add_argument("--name", help="of the scheduler (default, or the only one there is)")
+    parser.set_defaults(run=run)
+    return parser
 
 
 def whole(text: str) -> int:
@@ -86,6 +79,10 @@ def change(text: str) -> tuple[int, Problem]:
 
 def problem_from(text: str) -> Problem:
     """A preset, a random problem, a TOML file or the means of a recorded table."""
+    from worthwhile.problem_files import read_problem
+    from worthwhile.random_problems import random_problem
+    from worthwhile.simulation.environments import replay
+
     if text.startswith("random:"):
         _, family, seed = (text + ":").split(":")[:3]
         if not seed.isdecimal():
@@ -187,6 +184,9 @@ def number_or_none(text: str) -> float | str:
 
 def table_from(path: str, names: Mapping[str, str] | None = None) -> Table:
     """A recorded table; kinds that cannot be scored are named and left out."""
+    from worthwhile.simulation.environments.replay import left_out_words
+    from worthwhile.tables import read_table, scorable
+
     table, left_out = scorable(read_table(path, names))
     if left_out:
         say(left_out_words(table.name, left_out))

@@ -5,58 +5,37 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
 
-from worthwhile import __version__
-from worthwhile.cli import live, serve, simulate, work
-from worthwhile.cli.arguments import INTERRUPTED, Parser
-from worthwhile.cli.output import say
+from worthwhile.cli.commands import COMMANDS, EXAMPLES, overview
+from worthwhile.cli.help import Parser, check_command, fill_help, page
+from worthwhile.cli.output import on_page, say
 from worthwhile.errors import Error
 
 NOBODY_READS = 141  # 128 + SIGPIPE
-
-OVERVIEW = """\
-Tasks of several kinds arrive. Each can be done in several ways, its options; an option earns a reward and has a cost.
-Worthwhile learns which options earn the most total reward per total cost.
-
-examples:
-  worthwhile solve seven-kinds                 the best possible ratio, when everything is known
-  worthwhile simulate seven-kinds              how close to it policies get that must learn
-  worthwhile replay measurements.parquet       the same on a table of recorded rewards and costs
-  worthwhile policies                          the policies, with their parameters
-  worthwhile reproduce --quick                 every result of the paper, in a report
-
-for real tasks, one at a time:
-  worthwhile decide tasks.db weather 1 5 10    an option for a task of the kind weather, and the task's id
-  worthwhile report tasks.db 1 --reward 0.9 --cost 3.2
-  worthwhile status tasks.db                   what it has learned
-  worthwhile serve --store tasks.db            the same over HTTP, with a dashboard
-  worthwhile work jobs:train --store x.db      call your function for every task, and report what it did
-  worthwhile train                             the same with small networks, on data that comes with scikit-learn
-"""
+INTERRUPTED = 130  # 128 + SIGINT
 
 
-def parser() -> Parser:
-    """All commands and their options."""
-    top = Parser("worthwhile", description="Learn to earn the most reward per cost.", epilog=OVERVIEW)
-    top.add_argument("--version", action="version", version=f"worthwhile {__version__}")
+def parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:
+    """The parser of some commands, or of all of them: only their modules are imported."""
+    top = Parser("worthwhile", description="Learn to earn the most reward per cost.", epilog=EXAMPLES)
+    top.add_argument("--version", action="store_true", help="say which version this is")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    simulate.add_commands(commands)
-    live.add_commands(commands)
-    serve.add_commands(commands)
-    work.add_commands(commands)
+    for module in dict.fromkeys(COMMANDS[name].module for name in names):
+        import_module(f"worthwhile.cli.{module}").add_commands(commands)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     return top
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without θ still gets its table
     try:
-        arguments = parser().parse_args(argv)
-        code: int = arguments.run(arguments)
+        code = run(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()
         return code
     except Error as error:
@@ -75,3 +54,22 @@ def main(argv: list[str] | None = None) -> int:
         say(f"cannot write the answer: {error}")  # a full disk
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
+
+
+def run(arguments: list[str]) -> int:
+    """Without a command, what there is; else the command."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        sys.stdout.write(fill_help(overview(), page()) + "\n")
+        return 0
+    if arguments[0] == "--version":
+        from worthwhile import __version__  # slow
+
+        sys.stdout.write(f"worthwhile {__version__}\n")
+        return 0
+    check_command(arguments[0])
+    if COMMANDS[arguments[0]].module == "deciding":
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting more takes NumPy longer than all they would do
+    told = parser(arguments[:1]).parse_args(arguments)
+    with on_page():
+        code: int = told.run(told)
+    return code

@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from worthwhile.errors import BadParameter
 from worthwhile.formatting import shown
-from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores import open_store
+from worthwhile.live.transactor import Transactor
+from worthwhile.live.validation import check_text
+
+if TYPE_CHECKING:
+    from worthwhile.live.scheduler import Scheduler
 
 DEFAULT_NAME, MOST_NAMES = "default", 10  # of a scheduler that nobody named; names in a message
 
 
 def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
-    return Scheduler(arguments.store, arguments.name or usual_name(arguments.store, create), create=create)
+    from worthwhile.live.scheduler import Scheduler  # with all that it can do, which takes a while
+
+    return Scheduler(arguments.store, name_of(arguments, create), create=create)
 
 
-def usual_name(address: str, create: bool) -> str:
-    """The scheduler that is meant if none is named: the default one, or the only one there is."""
-    store = open_store(address, create)
+@contextmanager
+def asked(arguments: argparse.Namespace, create: bool = False) -> Iterator[Transactor]:
+    """The same for decisions and reports, which ask for no more than that."""
+    name = check_text("scheduler", name_of(arguments, create), BadParameter)
+    transactor = Transactor(arguments.store, name, "python", create)
     try:
-        names = store.transact(lambda tx: tx.schedulers())
+        transactor.find_or_create(None, None, None)
+        yield transactor
     finally:
-        store.close()
+        transactor.close()
+
+
+def name_of(arguments: argparse.Namespace, create: bool) -> str:
+    """The scheduler that is meant: the one named, the default one, or the only one there is."""
+    if arguments.name:
+        return str(arguments.name)
+    names = names_in(arguments.store, create)
     if DEFAULT_NAME in names or not names:
         return DEFAULT_NAME
     if len(names) > 1:
@@ -30,3 +49,12 @@ def usual_name(address: str, create: bool) -> str:
         known = ", ".join(map(shown, names[:MOST_NAMES])) + more
         raise BadParameter(f"there are several schedulers, and none is called {DEFAULT_NAME}; give --name: {known}")
     return names[0]
+
+
+def names_in(address: str, create: bool = False) -> list[str]:
+    """All schedulers of a store."""
+    store = open_store(address, create)
+    try:
+        return store.transact(lambda tx: tx.schedulers())
+    finally:
+        store.close()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from worthwhile.cli.arguments import import_from_here, number_or_none
+from worthwhile.cli.arguments import add_scheduler, import_from_here, number_or_none
+from worthwhile.cli.help import add_parser
 from worthwhile.cli.opening import opened
 from worthwhile.cli.output import show
 from worthwhile.live.evaluate import RULES
-from worthwhile.live.recorded import as_option
+from worthwhile.live.validation import as_option
 
 PROMOTE = """\
 A scheduler with holdout=1 is a shadow: tasks take the baseline, and it learns. Each step lets it decide more of them,
@@ -33,12 +33,12 @@ examples:
 """
 
 
-def add_proof_commands(add: Callable[..., Any]) -> None:
-    """worthwhile evaluate, worthwhile promote"""
-    parser = add("evaluate", "what another rule would have earned on this log", EVALUATE, run_evaluate)
+def add_commands(commands: Any) -> None:
+    """evaluate and promote."""
+    parser = add_scheduler(add_parser(commands, "evaluate", EVALUATE), run_evaluate)
     parser.add_argument("--rule", metavar="RULE", help=RULES)
     parser.add_argument("--policy", metavar="NAME", help="as for `worthwhile simulate`, instead of a rule")
-    parser = add("promote", "let the scheduler decide more of the tasks", PROMOTE, run_promote)
+    parser = add_scheduler(add_parser(commands, "promote", PROMOTE), run_promote)
     parser.add_argument("--share", type=float, metavar="SHARE", help="of the tasks that it decides from now on")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from worthwhile.cli.arguments import positive, whole
+from worthwhile.cli.help import add_parser
 from worthwhile.cli.output import show
 from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter
@@ -47,7 +48,7 @@ ACTIONS = ("create", "list", "revoke")
 
 def add_commands(commands: Any) -> None:
     """serve, token and audit."""
-    parser = commands.add_parser("serve", help="schedulers over HTTP, with a dashboard", epilog=SERVE)
+    parser = add_parser(commands, "serve", SERVE)
     parser.add_argument("--store", default="worthwhile.db", help="a SQLite file or postgresql://… (worthwhile.db)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=whole, default=8080, metavar="N", help="(8080)")
@@ -62,7 +63,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--until-input-ends", action="store_true", help="stop with whoever holds its standard input")
     parser.set_defaults(run=run_serve)
 
-    parser = commands.add_parser("token", help="who may use the service", epilog=TOKEN)
+    parser = add_parser(commands, "token", TOKEN)
     parser.add_argument("action", choices=ACTIONS)
     parser.add_argument("store", metavar="STORE", help="as for serve")
     parser.add_argument("name", nargs="?", help="of the token")
@@ -71,7 +72,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--expires", type=lifetime, metavar="TIME", help="90m, 12h, 30d or 8w from now (never)")
     parser.set_defaults(run=run_token)
 
-    parser = commands.add_parser("audit", help="who changed what through the service", epilog=AUDIT)
+    parser = add_parser(commands, "audit", AUDIT)
     parser.add_argument("store", metavar="STORE", help="as for serve")
     parser.add_argument("--count", type=positive, default=100, metavar="N", help="(100)")
     parser.set_defaults(run=run_audit)

@@ -26,6 +26,7 @@ from worthwhile.cli.arguments import (
     table_from,
     whole,
 )
+from worthwhile.cli.help import add_parser
 from worthwhile.cli.output import say, show
 from worthwhile.compiling import ENGINES
 from worthwhile.errors import BadParameter, MissingExtra
@@ -59,15 +60,17 @@ kind), random:FAMILY:SEED (families: unit, train, big, dollars). A TOML file loo
 above its first kind, as in floor = 0.75, which holds unless the command line names another:
 
   units = { reward = "AUC", cost = "s" }
-  noise = { reward = { sd = 0.1 }, cost = { family = "lognormal", cv = 0.2 } }
+  noise.reward.sd = 0.1
+  noise.cost = { family = "lognormal", cv = 0.2 }
   [[kind]]
   name = "photos"
   arrival = 0.7
-  options = { short = { reward = 0.8, cost = 10.0 }, long = { reward = 0.9, cost = 40.0 } }
+  options.short = { reward = 0.8, cost = 10.0 }
+  options.long = { reward = 0.9, cost = 40.0 }
   [[kind]]
   name = "texts"
   arrival = 0.3
-  options = { short = { reward = 0.6, cost = 5.0 } }
+  options.short = { reward = 0.6, cost = 5.0 }
 
 examples:
   worthwhile solve two-kinds-0.8
@@ -105,7 +108,7 @@ examples:
   worthwhile reproduce --list                      the names of all experiments
   worthwhile reproduce --quick                     everything, in about a minute
   worthwhile reproduce figure-4a theorem           two of them, at full length
-  worthwhile reproduce --tables recorded --seed 1  with your recorded tables, and other random numbers
+  worthwhile reproduce --tables recorded --seed 1   with your recorded tables, and other random numbers
 
 After Ctrl-C the finished experiments are kept; the exit code is 130.
 """
@@ -113,7 +116,7 @@ After Ctrl-C the finished experiments are kept; the exit code is 130.
 
 def add_commands(commands: Any) -> None:
     """The commands on a problem, a recorded table or the paper's experiments."""
-    command = commands.add_parser("solve", help="the best there is, when everything is known", epilog=SOLVE)
+    command = add_parser(commands, "solve", SOLVE)
     command.add_argument("problem", metavar="PROBLEM")
     command.add_argument("--tasks", type=whole, default=100_000, metavar="T", help="for the theorem's bound (100000)")
     add_cost(command)
@@ -122,14 +125,14 @@ def add_commands(commands: Any) -> None:
     command.add_argument("--plot", type=Path, metavar="FILE", help=figure)
     command.set_defaults(run=run_solve)
 
-    command = commands.add_parser("simulate", help="try policies on a problem", epilog=SIMULATE)
+    command = add_parser(commands, "simulate", SIMULATE)
     command.add_argument("problem", metavar="PROBLEM", help="a name or a file; `worthwhile solve --help` lists them")
     then = "switch to another problem at this task; repeatable"
     command.add_argument("--then", type=change, action="append", default=[], metavar="PROBLEM@TASK", help=then)
     add_simulation_options(command)
     command.set_defaults(run=run_simulate)
 
-    command = commands.add_parser("replay", help="try policies on a recorded table", epilog=REPLAY)
+    command = add_parser(commands, "replay", REPLAY)
     command.add_argument("table", metavar="TABLE", help=".parquet, .csv or .jsonl")
     add_map(command)
     add_cost(command)
@@ -143,7 +146,7 @@ def add_commands(commands: Any) -> None:
     command.set_defaults(run=run_replay, tasks=None)
 
     add_reproduce(commands)
-    command = commands.add_parser("policies", help="list the policies and their parameters")
+    command = add_parser(commands, "policies")
     command.set_defaults(run=run_policies)
 
 
@@ -153,7 +156,7 @@ def add_cost(command: argparse.ArgumentParser) -> None:
 
 def add_reproduce(commands: Any) -> None:
     """The paper's experiments."""
-    command = commands.add_parser("reproduce", help="every figure and table of the paper", epilog=REPRODUCE)
+    command = add_parser(commands, "reproduce", REPRODUCE)
     add, out = command.add_argument, Path("results/reproduce")
     add("names", nargs="*", metavar="NAME", help="experiments to run (all)")
     add("--list", action="store_true", help="list the experiments and run nothing")

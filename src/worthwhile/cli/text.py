@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from worthwhile.errors import BadParameter
-from worthwhile.formatting import amount, digits, number, percent, printable, rounded, shown, table, titled
+from worthwhile.formatting import amount, digits, lost, number, printable, rounded, shown, table, titled
 from worthwhile.live.by_features import ByFeatures
 from worthwhile.live.explain import Explanation, Judgement, TaskLine
 from worthwhile.live.settings import plain
@@ -176,7 +176,7 @@ def rules_table(facts: Facts) -> str:
     rows = [["optimum θ*", digits(facts["best_ratio"]), "–"]]
     for name, rule in sorted(facts["rules"].items(), key=lambda item: -item[1]["ratio"]):
         label = f"{name} ({rule['option']})" if "option" in rule else name
-        rows.append([label, digits(rule["ratio"]), percent(rule["loss"])])
+        rows.append([label, digits(rule["ratio"]), lost(rule["loss"])])
     return table(["rule", titled("ratio", facts["units"]["ratio"]), "loses"], rows)
 
 
@@ -214,8 +214,8 @@ def results_text(facts: Facts) -> str:
     rows = []
     for policy in facts["policies"]:
         ratios = [digits(policy[name]) for name in ("expected_ratio", "ratio")]
-        lost = rounded(100 * policy["loss"], 100 * policy["loss_error"])
-        rows.append([policy["policy"], *ratios, *lost, *rounded(policy["regret"], policy["regret_error"])])
+        missing = rounded(100 * policy["loss"], 100 * policy["loss_error"]) if policy["loss"] <= 1.0 else ("> 100", "–")
+        rows.append([policy["policy"], *ratios, *missing, *rounded(policy["regret"], policy["regret_error"])])
     head = [titled("expected ratio", unit["ratio"]), "ratio", "lost %", "±", titled("regret", unit["reward"]), "±"]
     greedy = rules["per-kind greedy"]
     return "\n".join(
@@ -223,7 +223,7 @@ def results_text(facts: Facts) -> str:
             f"{facts['problem']}: {facts['tasks']:,} tasks × {facts['runs']:,} runs\n",
             table(["policy", *head], rows),
             f"\noptimum θ* = {amount(facts['best_ratio'], unit['ratio'])}; "
-            f"per-kind greedy {digits(greedy['ratio'])} (loses {percent(greedy['loss'])})",
+            f"per-kind greedy {digits(greedy['ratio'])} (loses {lost(greedy['loss'])})",
             LEGEND,
             *(f"Advice: {words}" for words in facts["advice"]),
         ]
@@ -271,15 +271,6 @@ def policies_text(facts: Facts) -> str:
 def setting(name: str, value: Any) -> str:
     """A default as one would write it."""
     return "<the first>" if name == "option" else str(value).lower()
-
-
-def for_json(value: Any) -> Any:
-    """The facts with null where a number is not finite: JSON has no word for it."""
-    if isinstance(value, dict):
-        return {name: for_json(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [for_json(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def tasks_text(lines: list[TaskLine]) -> str:

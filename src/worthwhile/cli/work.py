@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from worthwhile.cli.arguments import INTERRUPTED, add_goal, count, goal_from, import_from_here, whole
-from worthwhile.cli.live import STORE
+from worthwhile.cli.arguments import INTERRUPTED, STORE, add_goal, count, goal_from, import_from_here, whole
+from worthwhile.cli.help import add_parser
 from worthwhile.cli.output import show
 from worthwhile.errors import BadParameter, BadTask, did_you_mean
 from worthwhile.execution.arrivals import Arrival
@@ -27,7 +27,7 @@ from worthwhile.execution.worker import work
 from worthwhile.formatting import digits, shown
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.summary import counted
-from worthwhile.live.validation import feature_text
+from worthwhile.live.validation import check_text, feature_text, option_texts, plain_options
 
 MOST_CAUSES = 10  # of failures are shown
 SHAPE = 'a task is a JSON object like {"kind": …, "options": […], "payload": …, "key": …, "features": {…}}'
@@ -65,7 +65,7 @@ Keras, a pilot that trains each to the end, its replay, and a stream of tasks th
 
 def add_commands(commands: Any) -> None:
     """The commands that run tasks."""
-    command = commands.add_parser("work", help="run tasks and report them", epilog=WORK)
+    command = add_parser(commands, "work", WORK)
     add = command.add_argument
     add("function", metavar="MODULE:FUNCTION", help="called as run(kind, option, payload)")
     add("--store", required=True, metavar="STORE", help=STORE)
@@ -84,7 +84,7 @@ def add_commands(commands: Any) -> None:
     add_executor(command)
     command.set_defaults(run=run_work)
 
-    command = commands.add_parser("train", help="train real networks as tasks", epilog=TRAIN)
+    command = add_parser(commands, "train", TRAIN)
     add, out = command.add_argument, Path("results/train")
     add("--data", default="bundled", help="bundled (data that comes with scikit-learn), or a folder of images")
     add("--tasks", type=count, metavar="T", help="number of tasks (600; with images 100 per run)")
@@ -123,6 +123,7 @@ def run_work(arguments: argparse.Namespace) -> int:
     """worthwhile work"""
     import_from_here()
     run, meter = imported(arguments.function), METERS.get(arguments.meter) or imported(arguments.meter)
+    check_signature(run, arguments.function)
     with (
         Scheduler(arguments.store, arguments.name, goal=goal_from(arguments)) as scheduler,
         executor_on(arguments.on, arguments.address, arguments.slots) as executor,
@@ -181,6 +182,19 @@ def imported(path: str) -> Callable[..., Any]:
     return function
 
 
+def check_signature(run: Callable[..., Any], path: str) -> None:
+    """Refuse a function that cannot be called, before every task fails for that."""
+    try:
+        signature = inspect.signature(run)
+    except (TypeError, ValueError):
+        return  # some that are written in C do not say
+    try:
+        signature.bind("kind", "option", "payload")
+    except TypeError as error:
+        says = f"{path}{signature} cannot be called as run(kind, option, payload): {error}"
+        raise BadParameter(f"{says}; write def {path.rpartition(':')[2]}(kind, option, payload)") from None
+
+
 def arrivals_from(path: str) -> Iterator[Arrival]:
     """Tasks from a file with one JSON object per line, or from standard input."""
     if path == "-":
@@ -211,6 +225,8 @@ def arrival(text: str, where: str, key: str | None) -> Arrival:
         if name not in task:
             raise BadTask(f"{where}: {name!r} is missing; {SHAPE}")
     try:
+        check_text("kind", task["kind"])
+        option_texts(plain_options(task["options"]))
         feature_text(task.get("features"))
     except BadTask as error:  # here, where its line is known
         raise BadTask(f"{where}: {error}") from None

@@ -118,6 +118,11 @@ def plus_minus(mean: float, error: float, digits: int = 3) -> str:
     return f"{float(f'{mean:.{digits}g}'):,g} ± {float(f'{error:.2g}'):,g}"
 
 
+def lost(mean: float, error: float) -> str:
+    """A loss in per cent of the optimum; beyond all of it, a number means nothing."""
+    return "more than all there is" if mean > 100.0 else f"{plus_minus(mean, error)} %"
+
+
 def outperforms(values: Floats, policies: Sequence[str], policy: str, rivals: Sequence[str]) -> str:
     """The verdict on "it outperforms its rivals": (runs, policies), more is better, compared run by run.
 

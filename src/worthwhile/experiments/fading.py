@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, plus_minus
+from worthwhile.experiments.base import OURS, Claim, Columns, Outcome, Scale, by_column, lost
 from worthwhile.experiments.changes import RECOVERED, rolling_losses, turned
 from worthwhile.experiments.comparison import LOST, last_losses, mean_and_error, plain_log, simulate_each
 from worthwhile.experiments.figures import panels
@@ -125,7 +125,7 @@ def evened_out(losses: Floats) -> tuple[Floats, Floats]:
 
 def fading_claim(measured: list[Faded]) -> Claim:
     """What forgetting costs when nothing changes."""
-    words = [f"half-life {faded.label} {plus_minus(*mean_and_error(faded.steady))} %" for faded in measured]
+    words = [f"half-life {faded.label} {lost(*mean_and_error(faded.steady))}" for faded in measured]
     return Claim("Loss when nothing changes: fading makes it grow in proportion to the tasks", OURS, "; ".join(words))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from worthwhile.experiments.base import OURS, Claim, Outcome, Scale, plus_minus
+from worthwhile.experiments.base import OURS, Claim, Outcome, Scale, lost
 from worthwhile.experiments.comparison import Setting, chosen, default_claim, draw_losses, losses_on, settings_table
 from worthwhile.optimum import bounds_of
 from worthwhile.policies.registry import DEFAULT
@@ -109,9 +109,9 @@ def worst(settings: Sequence[Setting], belief: str) -> Claim:
         most = max(here, key=lambda setting: setting.mean(PAPER)[0])
         [right] = chosen(here, factor=1.0)
         evidence.append(
-            f"{world}: loses {plus_minus(*right.mean(PAPER))} % told the truth, at worst "
-            f"{plus_minus(*most.mean(PAPER))} % (told {most.names['factor']:g} times the truth); "
-            f"the default {plus_minus(*right.mean(DEFAULT))} %"
+            f"{world}: loses {lost(*right.mean(PAPER))} told the truth, at worst "
+            f"{lost(*most.mean(PAPER))} (told {most.names['factor']:g} times the truth); "
+            f"the default {lost(*right.mean(DEFAULT))}"
         )
     return Claim(f"What a wrong {belief} costs DOL-RM", OURS, ". ".join(evidence))
 

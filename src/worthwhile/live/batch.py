@@ -13,6 +13,7 @@ from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadTask, Error,
 from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import IN_THE_MIDDLE, Request
+from worthwhile.live.labels import Declared, UnitsSaid, check_declared
 from worthwhile.live.outcomes import Outcomes
 from worthwhile.live.replica import PORTION
 from worthwhile.live.settings import Settings
@@ -200,7 +201,13 @@ class Batch(Outcomes):
             for text in texts:
                 replica.name(role, text)
 
+    def declare(self, declared: Declared) -> None:
+        """Only these kinds and options from now on; any if there are none."""
+        if declared != self.replica.settings.declared:
+            self.set(self.replica.settings._replace(declared=declared))
+
     def retire(self, kind: str | None, option: str) -> None:
+        check_declared(self.replica.settings.declared, kind, [option])
         if (kind, option) not in self.replica.settings.retired:
             self.set(self.replica.settings._replace(retired=(*self.replica.settings.retired, (kind, option))))
 
@@ -245,6 +252,7 @@ class Batch(Outcomes):
         failed_reward: float | str | None = None,
         store_reasons: bool | None = None,
         trial: TrialChange | None = None,
+        units: UnitsSaid | None = None,
     ) -> None:
         """Other settings; None leaves one as it is, and NONE makes failures worth no number."""
         settings = self.replica.settings
@@ -260,6 +268,8 @@ class Batch(Outcomes):
         if trial is not None:
             tasks = self.header.tasks + len(self.new)
             settings = settings._replace(trial=trial.applied(settings.trial, tasks))
+        if units is not None:
+            settings = settings._replace(units=units.applied(settings.units))
         if settings != self.replica.settings:
             self.set(settings)
 

@@ -24,11 +24,10 @@ from worthwhile.learning import UNKNOWN, Sums, one_more
 from worthwhile.live.engines import engine_of, offer_of
 from worthwhile.live.log_statistics import cautious_errors
 from worthwhile.live.logged import Log, Logged, read
-from worthwhile.live.recorded import as_option
 from worthwhile.live.rules import MATTERS
 from worthwhile.live.totals import Folded, new_totals, no_features
 from worthwhile.live.transactor import Transactor
-from worthwhile.live.validation import option_text
+from worthwhile.live.validation import as_option, option_text
 from worthwhile.policies.base import Policy
 from worthwhile.policies.registry import make
 from worthwhile.proof.confidence import FIRST, HANDFUL, sequence, student

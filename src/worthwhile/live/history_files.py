@@ -13,9 +13,9 @@ from typing import Any
 
 from worthwhile.columns import FEATURE, Columns, named, truths, with_outcomes
 from worthwhile.errors import BadTable, BadTask, Error
-from worthwhile.live.recorded import Recorded, as_option, count_new, recorded
+from worthwhile.live.recorded import Recorded, count_new, recorded
 from worthwhile.live.stores.base import RESULT
-from worthwhile.live.validation import check_text, quoted
+from worthwhile.live.validation import as_option, check_text, quoted
 from worthwhile.tables import OUTCOMES, as_table, numbers, read_columns
 
 DIGEST = 12  # bytes: among a billion different rows, two have the same with a chance of 1 in 10¹¹

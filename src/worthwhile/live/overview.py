@@ -163,7 +163,8 @@ def standing(name: str, batch: Batch) -> Standing:
     counts = batch.header.tasks, int(totals.pulls.sum()), int(running.sum()), int(expired.sum())
     earned = reward, cost, ratio, ratio if fold.price is None else fold.price
     so_far = Summary(name, policy, settings.overhead, *counts, *earned, [], [], [], fold.bad, list(fold.set_aside))
-    so_far = replace(so_far, goal=goal_summary(replica))
+    units = settings.units
+    so_far = replace(so_far, goal=goal_summary(replica), reward_unit=units.reward, cost_unit=units.cost)
     paid = [earned[-1] if fold.price is None else fold.price_of(kind) for kind in range(len(kinds))]
     by_cost = [judged_by_cost(replica, price) for price in paid]
     if judged_by_cost(replica, so_far.price):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -123,13 +121,3 @@ def check_kind(record: Recorded, kind: str) -> None:
     if record.kind != kind:
         said = f"{record.where}key {record.key!r} is of a task of kind {kind!r}, now of kind {record.kind!r}"
         raise BadTask(f"{said}; use other keys")
-
-
-def as_option(text: str) -> Any:
-    """5 is a number, true is true, and what is no JSON scalar is text."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    infinite = isinstance(value, float) and not math.isfinite(value)
-    return text if infinite or isinstance(value, list | dict) else value

@@ -17,6 +17,7 @@ from worthwhile.goals.goal import Goal
 from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.fold import MOST_CELLS, Fold
 from worthwhile.live.guard import Guard
+from worthwhile.live.labels import check_declared
 from worthwhile.live.settings import Settings, policy_from, settings_from
 from worthwhile.live.stores.base import Header, LogRow, NameRow, Snapshot, TaskRow, Transaction
 from worthwhile.live.stores.schema import Damaged
@@ -290,6 +291,7 @@ class Replica:
     def new_offer(self, kind: str, options: Sequence[Any]) -> Offer:
         texts = option_texts(options)
         check_text("kind", kind)
+        check_declared(self.settings.declared, kind, texts)
         retired = self.retired(kind)
         usable = [text for text in texts if text not in retired]
         if not usable:

@@ -26,6 +26,8 @@ from worthwhile.live.validation import (
 )
 from worthwhile.policies.features import Feature
 
+LEASE = 3600.0  # seconds
+
 
 class Decider(Feedback, Protocol):
     """Who decides: a scheduler, with how long its tasks may take."""

@@ -23,9 +23,8 @@ from worthwhile.live.log_statistics import cautious_errors
 from worthwhile.live.summary import Comparison
 from worthwhile.live.totals import Totals
 from worthwhile.live.validation import Option
-from worthwhile.problem import LARGEST
 from worthwhile.proof.confidence import HANDFUL, sequence
-from worthwhile.state import Floats
+from worthwhile.state import LARGEST, Floats
 
 MATTERS = 0.05  # of the tasks: what a rule may not know without being any less sure
 MOST_NAMED = 5  # options in a sentence

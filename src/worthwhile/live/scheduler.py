@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from worthwhile.errors import BadParameter
 from worthwhile.goals.goal import Floor, Goal
@@ -16,8 +17,9 @@ from worthwhile.live import overview
 from worthwhile.live.evaluate import Evaluation, evaluate
 from worthwhile.live.history import check_features, look_up, table_at, take_in, write_table
 from worthwhile.live.history_files import read_history
+from worthwhile.live.labels import declared_of, units_said
 from worthwhile.live.promotion import Promotion, promotion, share_to_set
-from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
+from worthwhile.live.requests import LEASE, Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
 from worthwhile.live.transactor import Transactor
@@ -36,7 +38,6 @@ from worthwhile.live.validation import (
 from worthwhile.policies.base import Policy
 from worthwhile.policies.features import Feature
 
-LEASE = 3600.0  # seconds
 LOADED_AT_ONCE = 1000  # rows of a file
 
 
@@ -67,6 +68,8 @@ class Scheduler:
         explore: float | None = None,
         guard: float | None = None,
         guard_error: float | None = None,
+        reward_unit: str | None = None,
+        cost_unit: str | None = None,
         lease: float = LEASE,
         seed: int | None = None,
         engine: str = "python",
@@ -81,8 +84,8 @@ class Scheduler:
         self._transactor = Transactor(str(url) if isinstance(url, Path) else url, name, engine, create)
         try:
             trial = trial_change(baseline, holdout, explore, guard, guard_error)
-            wanted = goal_said(goal, floor, budget)
-            self._transactor.find_or_create(policy, overhead, seed, failed_reward, store_reasons, trial, wanted)
+            told = trial, goal_said(goal, floor, budget), units_said(reward_unit, cost_unit)
+            self._transactor.find_or_create(policy, overhead, seed, failed_reward, store_reasons, *told)
             if history is not None:
                 self.load(history, history_columns)
         except BaseException:
@@ -155,6 +158,14 @@ class Scheduler:
         names = [check_text("kind", kind) for kind in kinds]
         self._transactor.do(lambda batch: batch.announce(names, texts))
 
+    def declare(self, options: Mapping[str, Sequence[Option]]) -> None:
+        """Say which kinds there are, and the options of each: from now on others are refused, as `Undeclared`.
+
+        It takes the place of what was declared before; `declare({})` allows everything again. What was decided stays.
+        """
+        declared = declared_of(options)
+        self._transactor.do(lambda batch: batch.declare(declared))
+
     def retire(self, option: Option, kind: str | None = None) -> None:
         """Never choose this option again, for one kind or for all; also one that has never been on offer yet."""
         text, where = option_text(option), None if kind is None else check_text("kind", kind)
@@ -179,18 +190,21 @@ class Scheduler:
         explore: float | None = None,
         guard: float | str | None = None,
         guard_error: float | None = None,
+        reward_unit: str | None = None,
+        cost_unit: str | None = None,
     ) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task.
 
         From now on a failure is a result worth `failed_reward`; "none" undoes that. With `store_reasons=False` it is no
         longer stored why tasks fail. `baseline`, `holdout`, `explore` and `guard` hold from the next task on; an empty
         mapping takes the baseline away, "none" the guard. A goal replaces the one before, with its floor and its
-        budget; goal="ratio" alone drops both.
+        budget; goal="ratio" alone drops both. Units are for people; an empty one takes it away.
         """
         extra = None if overhead is None else not_negative("overhead", overhead)
         worth, keep = failed_reward_of(failed_reward), yes_or_no("store_reasons", store_reasons)
         trial, wanted = trial_change(baseline, holdout, explore, guard, guard_error), goal_said(goal, floor, budget)
-        self._transactor.do(partial(self._transactor.change, policy, extra, worth, keep, trial, wanted))
+        units = units_said(reward_unit, cost_unit)
+        self._transactor.do(partial(self._transactor.change, policy, extra, worth, keep, trial, wanted, units))
 
     def forget(self, *tasks: Task | str | int) -> None:
         """Take the features of tasks, and the reasons why they failed, out of the store, for good.
@@ -206,6 +220,12 @@ class Scheduler:
         The first call reads the whole log, which takes a while if it is long; later ones read what has come since.
         """
         return overview.summary(self.name, self._transactor.statistics)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """A figure of what the dashboard shows: a matplotlib figure, or written to a file (.png, .svg, .pdf)."""
+        from worthwhile.live import figure
+
+        return figure.plot(self.summary(), self._transactor.statistics.series(figure.POINTS), path)
 
     def evaluate(self, rule: str | None = None, *, policy: str | Policy | None = None) -> Evaluation:
         """What a rule (always:OPTION, baseline, greedy, random) or a policy would have earned per cost on this log.

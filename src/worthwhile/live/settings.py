@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from worthwhile.live.labels import ANYTHING, Declared, Units, declared_from, units_from
 from worthwhile.live.trials import NO_TRIAL, TrialSettings, trial_from
 from worthwhile.policies.base import Policy
 from worthwhile.policies.goal_imed import GOAL_FIELDS, GoalImed
@@ -24,11 +25,15 @@ class Settings(NamedTuple):
     store_reasons: bool = True  # of failures
     trial: TrialSettings = NO_TRIAL  # what is held out to prove the gain
     forgotten: int = 0  # how often something was taken out of the log, so that all must learn again from what is left
+    units: Units = Units()
+    declared: Declared = ANYTHING  # the kinds and options there are; empty if there may be others
 
     def text(self) -> str:
+        """As JSON, without what is younger than some stores and was never set."""
         content = self._asdict() | {"trial": self.trial._asdict()}
-        if self.trial == NO_TRIAL:
-            del content["trial"]
+        for name, usual in (("trial", NO_TRIAL), ("units", Units()), ("declared", ANYTHING)):
+            if getattr(self, name) == usual:
+                del content[name]
         return json.dumps(content, ensure_ascii=False)
 
 
@@ -39,7 +44,9 @@ def settings_from(text: str) -> Settings:
         retired, failed_reward = tuple(map(tuple, content["retired"])), content.get("failed_reward")
         later = content.get("store_reasons", True), content.get("forgotten", 0)  # than schema version 4
         trial = trial_from(content.get("trial"))
-        settings = Settings(content["policy"], content["overhead"], retired, failed_reward, later[0], trial, later[1])
+        labels = units_from(content.get("units", Units())), declared_from(content.get("declared", {}))
+        told = content["policy"], content["overhead"], retired, failed_reward
+        settings = Settings(*told, later[0], trial, later[1], *labels)
         right = (
             type(settings.policy) is int and type(settings.overhead) is float and 0.0 <= settings.overhead < math.inf
         )
@@ -53,7 +60,7 @@ def settings_from(text: str) -> Settings:
         right = right and all(
             len(pair) == 2 and type(pair[0]) in (str, type(None)) and type(pair[1]) is str for pair in settings.retired
         )
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"settings = {text[:200]!r}: {type(error).__name__} {error}") from None
     if not right:
         raise ValueError(f"settings = {text[:200]!r}: a value that settings cannot have")
@@ -63,7 +70,7 @@ def settings_from(text: str) -> Settings:
 def policy_text(policy: Any) -> str:
     """A policy with all its parameters as JSON."""
     own = type(policy)
-    names = [name for name, listed in LIST.items() if listed.type is own]
+    names = [name for name, listed in LIST.items() if listed.is_of(own)]
     values = {field: plain(value) for field, value in policy._asdict().items()}
     return json.dumps({"policy": names[0] if names else f"{own.__module__}:{own.__qualname__}", "parameters": values})
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
+from typing import Any
 
-from worthwhile.formatting import digits, number, printable, rounded, shown, table
+from worthwhile.errors import Error
+from worthwhile.formatting import amount, number, printable, quotient_unit, rounded, shown, table, titled
 from worthwhile.live.fold import SetAside
 from worthwhile.live.gain import GainSummary, span
 from worthwhile.live.validation import Option
@@ -195,6 +197,8 @@ class Summary:
     features: FeaturesSummary | None = None  # None if no task has any, or the policy says nothing of them
     goal: GoalSummary | None = None  # None if the best ratio is all it is after
     gain: GainSummary | None = None  # over the baseline; None if none was named
+    reward_unit: str = ""  # what rewards and costs are counted in; empty where nobody said
+    cost_unit: str = ""
 
     @property
     def own_ratio(self) -> float | None:
@@ -203,12 +207,17 @@ class Summary:
         return (self.reward - self.history_reward) / cost if cost > NEXT_TO_NOTHING * self.cost else None
 
     @property
+    def ratio_unit(self) -> str:
+        """The unit of the ratio and of the price."""
+        return quotient_unit(self.reward_unit, self.cost_unit)
+
+    @property
     def settled_kinds(self) -> int:
         """How many kinds have a clear winner."""
         return sum(kind.settled for kind in self.kinds)
 
     def __str__(self) -> str:
-        columns, rows = cells(self.kinds[:MOST_KINDS])
+        columns, rows = cells(self.kinds[:MOST_KINDS], self.reward_unit, self.cost_unit)
         left = [column for column, name in enumerate(columns) if name in LEFT]
         rules = comparison_cells(self.comparisons)
         parts = ["\n".join([*headline(self), *goal_lines(self.goal)])]
@@ -227,9 +236,21 @@ class Summary:
             parts.append("\n".join(map(printable, [*(f"! {warning}" for warning in self.warnings), *entries])))
         return "\n\n".join(parts)
 
+    def to_pandas(self) -> Any:
+        """A row for every option of every kind, as a pandas.DataFrame; `export` writes the log itself."""
+        try:
+            import pandas
+        except ImportError:
+            raise Error("to_pandas needs pandas: pip install pandas") from None
+        names = ["kind", *(each.name for each in fields(OptionSummary))]
+        rows = [[kind.kind, *vars(option).values()] for kind in self.kinds for option in kind.options]
+        return pandas.DataFrame(rows, columns=names)
+
     def _repr_html_(self) -> str:
         lines = "<br>".join(escape(line) for line in [*headline(self), *goal_lines(self.goal)])
-        tables = html_table(*cells(self.kinds[:MOST_KINDS])) + html_table(RULES, comparison_cells(self.comparisons))
+        units = self.reward_unit, self.cost_unit
+        tables = html_table(*cells(self.kinds[:MOST_KINDS], *units))
+        tables += html_table(RULES, comparison_cells(self.comparisons))
         if self.features:
             tables += f"<p>{escape(features_line(self.features))}</p>" + html_table(SHARES, share_cells(self.features))
         warnings = "".join(f"<li>{escape(warning)}</li>" for warning in self.warnings)
@@ -241,6 +262,7 @@ def headline(summary: Summary) -> list[str]:
     expired = f", {summary.expired:,} expired" if summary.expired else ""
     failed = f", {counted(summary.failed, 'failed attempt')}" if summary.failed else ""
     done = f"; {number(summary.completed_ratio)} had every task been done" if summary.failed + summary.expired else ""
+    total = f"{amount(summary.reward, summary.reward_unit)} / {amount(summary.cost, summary.cost_unit)}"
     reported, own = f"{summary.reports:,} reported", ""
     if summary.history_cost:
         reported = f"{summary.reports - summary.history:,} reported here, {summary.history:,} from history"
@@ -250,10 +272,15 @@ def headline(summary: Summary) -> list[str]:
         + (f", overhead {summary.overhead:g}" if summary.overhead else ""),
         f"{counted(summary.tasks, 'task')}, {reported}{failed}, {summary.running:,} running{expired}"
         f"; {summary.settled_kinds} of {counted(len(summary.kinds), 'kind')} settled",
-        f"reward / cost = {number(summary.ratio)}  (Σ {digits(summary.reward)} / {digits(summary.cost)}{own}{done})"
+        f"reward / cost = {with_unit(summary.ratio, summary.ratio_unit)}  (Σ {total}{own}{done})"
         f"   price θ = {number(summary.price)}",
         *gain_lines(summary.gain),
     ]
+
+
+def with_unit(value: float | None, unit: str) -> str:
+    """A number that may be missing, with its unit."""
+    return number(value) if value is None else amount(value, unit)
 
 
 def goal_lines(goal: GoalSummary | None) -> list[str]:
@@ -301,7 +328,9 @@ def sides(gain: GainSummary) -> str:
     return f"{rewards}, and costs {number(gain.cost)} against {number(gain.baseline_cost)}"
 
 
-def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:
+def cells(
+    kinds: Sequence[KindSummary], reward_unit: str = "", cost_unit: str = ""
+) -> tuple[list[str], list[list[str]]]:
     """A row for every option, under those columns that have something to say."""
     rows = []
     for kind in kinds:
@@ -316,7 +345,9 @@ def cells(kinds: Sequence[KindSummary]) -> tuple[list[str], list[list[str]]]:
             share = f"{option.pulls:,}", f"{option.share:.1%}"
             rows.append([name, shown(option.option) + mark, *share, *means, *counts, verdict])
     used = [column for column in range(len(COLUMNS)) if any(row[column] for row in rows)]
-    return [COLUMNS[column] for column in used], [[row[column] for column in used] for row in rows]
+    units = {"reward": reward_unit, "cost": cost_unit}
+    heads = [titled(COLUMNS[column], units.get(COLUMNS[column], "")) for column in used]
+    return heads, [[row[column] for column in used] for row in rows]
 
 
 def comparison_cells(comparisons: Sequence[Comparison]) -> list[list[str]]:

@@ -12,7 +12,8 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import numpy as np
@@ -22,8 +23,7 @@ from worthwhile.goals.goal import Goal
 from worthwhile.live.batch import Batch, Spoiled
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
-from worthwhile.live.history import Line, lines
-from worthwhile.live.log_statistics import LogStatistics
+from worthwhile.live.labels import UNSAID, Units, UnitsSaid
 from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.settings import Settings, policy_text, policy_words
 from worthwhile.live.stores import open_store, without_password
@@ -33,6 +33,10 @@ from worthwhile.live.validation import not_negative, worth, yes_or_no
 from worthwhile.policies.base import Policy, checked
 from worthwhile.policies.goal_imed import towards, without_goal
 from worthwhile.policies.registry import DEFAULT, make
+
+if TYPE_CHECKING:
+    from worthwhile.live.history import Line
+    from worthwhile.live.log_statistics import LogStatistics
 
 MOST_CONFLICTS = 10  # with other transactions, until a batch is given up
 CLOCKS_DIFFER = 60.0  # seconds: a store's clock that goes back by more was set
@@ -52,10 +56,16 @@ class Transactor(GroupCommit):
         self.given_policies: dict[str, Policy] = {}  # objects of the user's, by their text: they need not be importable
         # what the latest explanation was based on: the next one is often near; by how often something was forgotten
         self.explained: dict[int, Snapshot] = {}
-        self.statistics = LogStatistics(self.do)
         self.latest_time = -math.inf  # by the store's clock
         self.batch: Sequence[Request] = ()  # for `attempt`; a lambda that hands it over costs a pair in memory 1.5 %
         IN_USE.add(self)
+
+    @cached_property
+    def statistics(self) -> LogStatistics:
+        """What a summary knows of the log; made when one is asked for."""
+        from worthwhile.live.log_statistics import LogStatistics  # slow, and decisions do not need it
+
+        return LogStatistics(self.do)
 
     def find_or_create(
         self,
@@ -66,16 +76,17 @@ class Transactor(GroupCommit):
         store_reasons: bool | None = None,
         trial: TrialChange = NOTHING,
         goal: Goal | None = None,
+        units: UnitsSaid = UNSAID,
     ) -> None:
         """Agree with the scheduler of this name, or make it."""
         value = None if failed_reward is None else worth("failed_reward", failed_reward)
         keep = yes_or_no("store_reasons", store_reasons)
         header = self.store.transact(
-            lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, value, keep, trial, goal)
+            lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, value, keep, trial, goal, units)
         )
         if seed is not None and header is not None and header.seed_key != seed_key_of(seed):
             raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
-        self.do(lambda batch: self.agree(batch, policy, overhead, value, keep, trial, goal))
+        self.do(lambda batch: self.agree(batch, policy, overhead, value, keep, trial, goal, units))
 
     def created(
         self,
@@ -87,6 +98,7 @@ class Transactor(GroupCommit):
         store_reasons: bool | None,
         trial: TrialChange = NOTHING,
         goal: Goal | None = None,
+        units: UnitsSaid = UNSAID,
     ) -> Header | None:
         if not self.create:
             known, where = ", ".join(tx.schedulers()) or "none", without_password(self.url or "memory")
@@ -98,7 +110,7 @@ class Transactor(GroupCommit):
         seed_key = secrets.randbits(32) if seed is None else seed_key_of(seed)
         keep, held_out = store_reasons is not False, trial.applied(NO_TRIAL, 0)
         refuse_guard(held_out, goal or Goal())
-        settings = Settings(1, extra, failed_reward=failed_reward, store_reasons=keep, trial=held_out)
+        settings = Settings(1, extra, (), failed_reward, keep, held_out, units=units.applied(Units()))
         tx.create(self.name, seed_key, settings.text())
         header = tx.open(self.name)
         if header is not None and header.names == 0:  # unless another process was faster
@@ -115,6 +127,7 @@ class Transactor(GroupCommit):
         store_reasons: bool | None = None,
         trial: TrialChange = NOTHING,
         goal: Goal | None = None,
+        units: UnitsSaid = UNSAID,
     ) -> None:
         """Refuse other settings than the scheduler has."""
         replica = batch.replica
@@ -139,6 +152,9 @@ class Transactor(GroupCommit):
         if trial.contradicts(replica.settings.trial):
             has = f"scheduler {self.name!r} has {replica.settings.trial.in_words()}"
             raise BadParameter(f"{has}; leave these out, or switch with scheduler.change(baseline=…, holdout=…)")
+        if units.contradicts(replica.settings.units):
+            has = f"scheduler {self.name!r} has {replica.settings.units.in_words()}"
+            raise BadParameter(f"{has}; leave these out, or switch with scheduler.change(reward_unit=…, cost_unit=…)")
 
     def change(
         self,
@@ -148,6 +164,7 @@ class Transactor(GroupCommit):
         store_reasons: bool | None,
         trial: TrialChange,
         goal: Goal | None,
+        units: UnitsSaid,
         batch: Batch,
     ) -> None:
         """Other settings; None leaves one as it is. A goal stays with another policy, if that can keep it."""
@@ -159,7 +176,7 @@ class Transactor(GroupCommit):
             text = self.described(kept, replica.options.texts, wanted, replica.kinds.number)
         aimed = replica.goal if goal is None else goal
         refuse_guard(trial.applied(replica.settings.trial, batch.header.reports), aimed)
-        batch.change(text, overhead, failed_reward, store_reasons, trial)
+        batch.change(text, overhead, failed_reward, store_reasons, trial, units)
 
     def described(
         self,
@@ -204,7 +221,9 @@ class Transactor(GroupCommit):
         except BaseException as error:
             self.replica = None
             if isinstance(error, StoreReplaced):
-                self.statistics.outdated, self.explained = True, {}
+                self.explained = {}
+                if "statistics" in self.__dict__:
+                    self.statistics.outdated = True
             self.gave_up = error if isinstance(error, StoreError) and error.waited else None
             for request in self.batch:
                 request.error = error if isinstance(error, Exception) else StoreError(f"interrupted ({error!r})")
@@ -254,6 +273,8 @@ class Transactor(GroupCommit):
 
     def lines(self, after: int = 0, portion: int = PORTION) -> Iterator[list[Line]]:
         """The log in portions, without entries that were set aside and losses that were none."""
+        from worthwhile.live.history import lines  # slow, and rarely needed
+
         until = self.do(lambda batch: batch.header.reports)
         while after < until:
             entries = self.entries(after, min(portion, until - after))
@@ -298,7 +319,7 @@ def begin_anew_in_child() -> None:
     """After a fork: other threads, in the middle of their calls, are not there any more."""
     for transactor in list(IN_USE):
         transactor.replica = None
-        transactor.statistics = LogStatistics(transactor.do)
+        transactor.__dict__.pop("statistics", None)
         transactor.begin_anew()
 
 

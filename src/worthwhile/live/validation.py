@@ -14,7 +14,7 @@ from worthwhile.errors import BadFeedback, BadParameter, BadTask, Error, Unknown
 from worthwhile.goals.goal import Goal, goal_of
 from worthwhile.live.stores.base import MOST_ATTEMPTS
 from worthwhile.policies.features import Feature
-from worthwhile.problem import LARGEST, SMALLEST
+from worthwhile.state import LARGEST, SMALLEST
 
 Option = str | int | float | bool | None  # any JSON scalar
 PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -77,6 +77,16 @@ def option_text(option: Any) -> str:
         raise BadTask(f"option {quoted(option)}: a number has at most {LONGEST_NAME} digits") from None
     check_text("option", text)
     return text
+
+
+def as_option(text: str) -> Any:
+    """5 is a number, true is true, and what is no JSON scalar is text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    infinite = isinstance(value, float) and not math.isfinite(value)
+    return text if infinite or isinstance(value, list | dict) else value
 
 
 def check_text(name: str, text: Any, error: type[Error] = BadTask) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from worthwhile.decision import Decision
 from worthwhile.errors import BadParameter
-from worthwhile.optimum import Optimum, bounds_of, solve
-from worthwhile.problem import Problem
 from worthwhile.rng import Rng
 from worthwhile.state import Floats, Indices
+
+if TYPE_CHECKING:
+    from worthwhile.optimum import Optimum
+    from worthwhile.problem import Problem
 
 FAILED_REWARD = 0.0  # of a failure, to policies that do not tell failures apart
 
@@ -87,6 +89,8 @@ class Known(NamedTuple):
 
 def known(problem: Problem, horizon: int, best: Optimum | None = None) -> Known:
     """Exact bounds, means and optimum of a problem; `best` if that is already solved."""
+    from worthwhile.optimum import bounds_of, solve  # what decides for real tasks needs neither
+
     bounds, best_ratio = bounds_of(problem), (best or solve(problem)).best_ratio
     reward, cost = np.where(problem.offered, problem.reward, 0.0), np.where(problem.offered, problem.cost, 0.0)
     if problem.can_fail:  # what always fails is worth less than anything

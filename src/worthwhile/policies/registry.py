@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple, get_type_hints
 
 from worthwhile.errors import BadParameter, NotAllowed, UnknownPolicy, did_you_mean
 from worthwhile.policies.base import Known, Policy, checked
-from worthwhile.policies.bts import Bts
-from worthwhile.policies.dol_rm import DolRm
-from worthwhile.policies.fixed import FixedOption, RandomOption
-from worthwhile.policies.gap_ucb import GapUcb
-from worthwhile.policies.goal_imed import GoalImed
-from worthwhile.policies.greedy import BGreedy, KindGreedy
-from worthwhile.policies.imed import RatioImed
-from worthwhile.policies.linear import LinearGreedy, LinearTs
-from worthwhile.policies.m_ucb import MUcb
-from worthwhile.policies.omega_ucb import OmegaUcb
-from worthwhile.policies.oracle import Optimum, Oracle
-from worthwhile.policies.plug_in_dol import PlugInDol
-from worthwhile.policies.plug_ts import PlugTs
-from worthwhile.policies.running_ratio import RunningRatio
-from worthwhile.policies.sample_rm import SampleRm
-from worthwhile.policies.solved_dol import SolvedDol
-from worthwhile.policies.thompson import RatioThompson, RewardThompson
-from worthwhile.policies.ucb import RatioUcb, RewardUcb
 
 DEFAULT = "ratio-imed"
 IMPORTABLE: frozenset[str] | None = None  # import paths of own policies that may be followed; None: all of them
@@ -35,9 +18,20 @@ METHODS = ("init", "choose", "judge", "learn", "observe")
 class Listed(NamedTuple):
     """A policy on the list: its class, and the parameters that its name stands for."""
 
-    type: Any
+    home: Any  # the class or, so that it is imported when it is needed, module:Class of this package
     preset: Mapping[str, Any] = {}
     words: str = ""
+
+    @property
+    def type(self) -> Any:
+        if not isinstance(self.home, str):
+            return self.home
+        module, _, name = self.home.partition(":")
+        return getattr(import_module(f"{__package__}.{module}"), name)
+
+    def is_of(self, policy: Any) -> bool:
+        """Whether that is its class, without importing any."""
+        return self.home in (policy, f"{policy.__module__.removeprefix(f'{__package__}.')}:{policy.__qualname__}")
 
     @property
     def summary(self) -> str:
@@ -46,32 +40,36 @@ class Listed(NamedTuple):
 
 
 LIST: dict[str, Listed] = {
-    "ratio-imed": Listed(RatioImed),
-    "goal-imed": Listed(GoalImed),
-    "dol-rm": Listed(DolRm),
-    "dol-rm-anytime": Listed(DolRm, {"anytime": True}, "DOL-RM with the step of the paper's figures, 1/(c_min (t+1))."),
-    "sample-rm": Listed(SampleRm),
-    "running-ratio-dol": Listed(RunningRatio),
-    "plug-in-dol": Listed(PlugInDol),
-    "solved-dol": Listed(SolvedDol),
-    "reward-ucb": Listed(RewardUcb),
-    "ratio-ucb": Listed(RatioUcb),
-    "gap-ucb": Listed(GapUcb),
-    "reward-ts": Listed(RewardThompson),
-    "ratio-ts": Listed(RatioThompson),
-    "plug-ts": Listed(PlugTs),
-    "linear-greedy": Listed(LinearGreedy),
-    "linear-ts": Listed(LinearTs),
-    "omega-ucb": Listed(OmegaUcb),
-    "omega-star-ucb": Listed(OmegaUcb, {"adaptive": True}, "ω-UCB that narrows its bounds by the sample variance."),
-    "m-ucb": Listed(MUcb),
-    "b-greedy": Listed(BGreedy),
-    "bts": Listed(Bts),
-    "kind-greedy": Listed(KindGreedy),
-    "fixed-option": Listed(FixedOption),
-    "random-option": Listed(RandomOption),
-    "oracle": Listed(Oracle),
-    "optimum": Listed(Optimum),
+    "ratio-imed": Listed("imed:RatioImed"),
+    "goal-imed": Listed("goal_imed:GoalImed"),
+    "dol-rm": Listed("dol_rm:DolRm"),
+    "dol-rm-anytime": Listed(
+        "dol_rm:DolRm", {"anytime": True}, "DOL-RM with the step of the paper's figures, 1/(c_min (t+1))."
+    ),
+    "sample-rm": Listed("sample_rm:SampleRm"),
+    "running-ratio-dol": Listed("running_ratio:RunningRatio"),
+    "plug-in-dol": Listed("plug_in_dol:PlugInDol"),
+    "solved-dol": Listed("solved_dol:SolvedDol"),
+    "reward-ucb": Listed("ucb:RewardUcb"),
+    "ratio-ucb": Listed("ucb:RatioUcb"),
+    "gap-ucb": Listed("gap_ucb:GapUcb"),
+    "reward-ts": Listed("thompson:RewardThompson"),
+    "ratio-ts": Listed("thompson:RatioThompson"),
+    "plug-ts": Listed("plug_ts:PlugTs"),
+    "linear-greedy": Listed("linear:LinearGreedy"),
+    "linear-ts": Listed("linear:LinearTs"),
+    "omega-ucb": Listed("omega_ucb:OmegaUcb"),
+    "omega-star-ucb": Listed(
+        "omega_ucb:OmegaUcb", {"adaptive": True}, "ω-UCB that narrows its bounds by the sample variance."
+    ),
+    "m-ucb": Listed("m_ucb:MUcb"),
+    "b-greedy": Listed("greedy:BGreedy"),
+    "bts": Listed("bts:Bts"),
+    "kind-greedy": Listed("greedy:KindGreedy"),
+    "fixed-option": Listed("fixed:FixedOption"),
+    "random-option": Listed("fixed:RandomOption"),
+    "oracle": Listed("oracle:Oracle"),
+    "optimum": Listed("oracle:Optimum"),
 }
 
 
@@ -111,8 +109,6 @@ def find(name: str) -> Listed:
         return LIST[name]
     if IMPORTABLE is not None:
         check_importable(name, IMPORTABLE)
-    from importlib import import_module
-
     module, _, attribute = name.partition(":")
     try:
         imported = import_module(module)

@@ -8,7 +8,6 @@ sequences", Annals of Statistics 52, 2024). docs/proof.md derives what is used h
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import NamedTuple
 
 ERROR = 0.05  # intervals and sequences hold with probability 1 − ERROR
@@ -55,6 +54,8 @@ def student(freedom: float, error: float = ERROR) -> float:
     From the normal one by the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5): four digits, from four
     degrees of freedom on.
     """
+    from statistics import NormalDist  # slow, and rarely needed
+
     z = NormalDist().inv_cdf(1.0 - error / 2.0)
     if freedom < 1.0:
         return math.inf

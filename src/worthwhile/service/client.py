@@ -20,6 +20,7 @@ from worthwhile.live.evaluate import Evaluation
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.history import Line, table_at, write_table
 from worthwhile.live.history_files import read_history
+from worthwhile.live.labels import declared_of, units_said
 from worthwhile.live.promotion import Promotion
 from worthwhile.live.recorded import Recorded
 from worthwhile.live.settings import policy_text, policy_words
@@ -53,6 +54,7 @@ from worthwhile.service.schemas import (
     Problem,
     Rebuilt,
     ReportedMany,
+    Series,
     Taken,
 )
 
@@ -106,6 +108,8 @@ class Client:
         explore: float | None = None,
         guard: float | None = None,
         guard_error: float | None = None,
+        reward_unit: str | None = None,
+        cost_unit: str | None = None,
         lease: float | None = None,
         seed: int | None = None,
         timeout: float = TIMEOUT,
@@ -126,7 +130,7 @@ class Client:
         settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed, "failed_reward": failed_reward}
         settings |= {"store_reasons": yes_or_no("store_reasons", store_reasons)}
         settings |= trial_settings(baseline, holdout, explore, guard, guard_error)
-        settings |= goal_fields(goal, floor, budget)
+        settings |= goal_fields(goal, floor, budget) | unit_fields(reward_unit, cost_unit)
         if any(value is not None for value in settings.values()):
             try:
                 self._send("PUT", "", settings)
@@ -261,6 +265,11 @@ class Client:
         """Number kinds and options in this order now, for policies that know them by number."""
         self._send("POST", "/announce", {"kinds": list(kinds), "options": list(map(plain, options))})
 
+    def declare(self, options: Mapping[str, Sequence[Option]]) -> None:
+        """Say which kinds there are, and the options of each: from now on others are refused, as `Undeclared`."""
+        declared_of(options)
+        self._send("POST", "/declare", {"options": {kind: list(map(plain, those)) for kind, those in options.items()}})
+
     def retire(self, option: Option, kind: str | None = None) -> None:
         """Never choose this option again, for one kind or for all."""
         self._send("POST", "/retire", {"option": plain(option), "kind": kind})
@@ -283,6 +292,8 @@ class Client:
         explore: float | None = None,
         guard: float | str | None = None,
         guard_error: float | None = None,
+        reward_unit: str | None = None,
+        cost_unit: str | None = None,
     ) -> None:
         """Go on with another policy, which learns from the whole history first, or with another cost per task.
 
@@ -293,11 +304,19 @@ class Client:
         keep = yes_or_no("store_reasons", store_reasons)
         settings = {"overhead": overhead, "failed_reward": failed_reward, "store_reasons": keep}
         settings |= trial_settings(baseline, holdout, explore, guard, guard_error) | goal_fields(goal, floor, budget)
+        settings |= unit_fields(reward_unit, cost_unit)
         self._send("PATCH", "", {"policy": policy_name(policy), **settings})
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at."""
         return self._ask(Summary, "GET", "/summary")
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """A figure of what the dashboard shows: a matplotlib figure, or written to a file (.png, .svg, .pdf)."""
+        from worthwhile.live import figure
+
+        points = self._ask(Series, "GET", "/series", points=figure.POINTS).points
+        return figure.plot(self.summary(), points, path)
 
     def evaluate(self, rule: str | None = None, *, policy: str | Policy | None = None) -> Evaluation:
         """What a rule (always:OPTION, baseline, greedy, random) or a policy would have earned per cost on this log."""
@@ -422,6 +441,12 @@ def goal_fields(goal: str | Goal | None, floor: Floor | None, budget: float | No
     """A goal as the service is told it; what was not said is None."""
     said = goal_said(goal, floor, budget)
     return {"goal": None, "floor": None, "budget": None} if said is None else said.to_json()
+
+
+def unit_fields(reward_unit: str | None, cost_unit: str | None) -> dict[str, str | None]:
+    """Units as the service is told them; what was not said is None."""
+    said = units_said(reward_unit, cost_unit)
+    return {"reward_unit": said.reward, "cost_unit": said.cost}
 
 
 def policy_name(policy: str | Policy | None) -> str | None:

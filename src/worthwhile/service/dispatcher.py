@@ -19,6 +19,7 @@ from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
 from worthwhile.formatting import printable
 from worthwhile.goals.goal import Floor
 from worthwhile.live.group_commit import Request
+from worthwhile.live.labels import units_said
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import SessionRow, TokenRow, Transaction
@@ -49,7 +50,7 @@ class Job(NamedTuple):
     done: asyncio.Future[None]
 
 
-GOAL_FIELDS = 3  # of the settings below, after those of every scheduler
+GOAL_FIELDS, UNIT_FIELDS = 3, 2  # of the settings below, after those of every scheduler; at their end
 
 
 class InitialSettings(NamedTuple):
@@ -68,6 +69,8 @@ class InitialSettings(NamedTuple):
     explore: float | None = None
     guard: float | None = None
     guard_error: float | None = None
+    reward_unit: str | None = None
+    cost_unit: str | None = None
 
 
 class Dispatcher:
@@ -260,7 +263,8 @@ class Dispatchers:
         dispatcher = self.open[name]
         if settings is not None:
             agree, (policy, overhead, _, worth, keep, *said) = dispatcher.scheduler._transactor.agree, settings
-            told = policy, overhead, worth, keep, trial_change(*said[GOAL_FIELDS:]), goal_said(*said[:GOAL_FIELDS])
+            aim, trial, units = said[:GOAL_FIELDS], said[GOAL_FIELDS:-UNIT_FIELDS], said[-UNIT_FIELDS:]
+            told = policy, overhead, worth, keep, trial_change(*trial), goal_said(*aim), units_said(*units)
             await dispatcher.do(Request(lambda batch: agree(batch, *told)), self.patience)
         return dispatcher
 

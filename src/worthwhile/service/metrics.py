@@ -6,9 +6,8 @@ import bisect
 from collections import Counter
 from collections.abc import Sequence
 
-from worthwhile.live.recorded import as_option
 from worthwhile.live.summary import Summary
-from worthwhile.live.validation import Option, option_text
+from worthwhile.live.validation import Option, as_option, option_text
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 

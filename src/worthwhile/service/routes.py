@@ -20,6 +20,7 @@ from worthwhile.live.evaluate import Evaluation
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.group_commit import Request
 from worthwhile.live.history import TYPES, Line, take_in
+from worthwhile.live.labels import declared_of, units_said
 from worthwhile.live.promotion import Promotion, promotion, share_to_set
 from worthwhile.live.recorded import Recorded, recorded
 from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
@@ -75,6 +76,7 @@ async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
     settings = InitialSettings(
         body.policy, body.overhead, body.seed, body.failed_reward, body.store_reasons, body.goal, body.floor,
         body.budget, body.baseline, body.holdout, body.explore, body.guard, body.guard_error,
+        body.reward_unit, body.cost_unit,
     )  # fmt: skip
     new = name not in dispatchers.open and name not in await dispatchers.all_names()
     await dispatchers.find_or_create(name, settings)
@@ -97,6 +99,8 @@ async def read_scheduler(call: Call) -> schemas.SchedulerFacts:
         facts = schemas.SchedulerFacts(call.path["scheduler"], policy, *told, *counts)
         facts.baseline, facts.holdout, facts.explore = baseline, trial.holdout, trial.explore
         facts.guard, facts.guard_error = trial.guard, trial.guard_error
+        facts.reward_unit, facts.cost_unit = settings.units
+        facts.declared = {kind: list(map(msgspec.json.decode, texts)) for kind, texts in settings.declared.items()}
         return facts
 
     answer: schemas.SchedulerFacts = await call.do(Request(facts))
@@ -130,9 +134,10 @@ async def change_scheduler(call: Call) -> schemas.SchedulerFacts:
     extra = None if body.overhead is None else not_negative("overhead", body.overhead)
     worth, goal = failed_reward_of(body.failed_reward), goal_said(body.goal, body.floor, body.budget)
     trial = trial_change(body.baseline, body.holdout, body.explore, body.guard, body.guard_error)
+    units = units_said(body.reward_unit, body.cost_unit)
 
     def change(scheduler: Scheduler, batch: Batch) -> None:
-        scheduler._transactor.change(body.policy, extra, worth, body.store_reasons, trial, goal, batch)
+        scheduler._transactor.change(body.policy, extra, worth, body.store_reasons, trial, goal, units, batch)
 
     return await changed(call, "settings changed", change)
 
@@ -155,6 +160,11 @@ async def announce(call: Call) -> schemas.SchedulerFacts:
     options = [option_text(option) for option in call.body.options]
     counts = {"kinds": len(kinds), "options": len(options)}
     return await changed(call, "names announced", lambda _, batch: batch.announce(kinds, options), counts)
+
+
+async def declare(call: Call) -> schemas.SchedulerFacts:
+    declared = declared_of(call.body.options)
+    return await changed(call, "names declared", lambda _, batch: batch.declare(declared))
 
 
 async def decide(call: Call) -> schemas.Decided:
@@ -446,6 +456,7 @@ ENDPOINTS = (
     Endpoint("POST", ONE + "/restore", "admin", restore, "Undo that", schemas.Retire),
     Endpoint("POST", ONE + "/forget", "admin", forget, "Forget features and reasons of tasks", schemas.Forget),
     Endpoint("POST", ONE + "/announce", "admin", announce, "Number names", schemas.Announce),
+    Endpoint("POST", ONE + "/declare", "admin", declare, "Refuse other names", schemas.Declare),
     Endpoint("POST", ONE + "/history", "admin", load, "Learn from history", schemas.History),
     Endpoint("POST", ONE + "/rebuild", "admin", rebuild, "Replay the log", schemas.Nothing),
     Endpoint("GET", "/v1/audit", "admin", audit, "Who changed what", query=schemas.Audit),

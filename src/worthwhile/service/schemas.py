@@ -44,6 +44,7 @@ Baseline = Annotated[
     Option | dict[Text, Option],
     Meta(description="what a task would take without a scheduler: one option, or one for each kind; {} for none"),
 ]
+Unit = Annotated[str, Meta(max_length=40, description="what it is counted in, for people; empty for none")]
 Share = Annotated[Number, Meta(ge=0.0, le=1.0, description="of the tasks")]
 
 
@@ -70,6 +71,8 @@ class Change(Message):
     explore: Share | None = None
     guard: Share | Annotated[str, Meta(pattern="^none$", description="no guard any more")] | None = None
     guard_error: Share | None = None
+    reward_unit: Unit | None = None
+    cost_unit: Unit | None = None
 
 
 class Create(Message):
@@ -88,6 +91,8 @@ class Create(Message):
     explore: Share | None = None
     guard: Share | None = None
     guard_error: Share | None = None
+    reward_unit: Unit | None = None
+    cost_unit: Unit | None = None
 
 
 class Decide(Message):
@@ -179,6 +184,15 @@ class Announce(Message):
 
     kinds: Annotated[list[Text], Meta(max_length=MOST_AT_ONCE)] = field(default_factory=list)
     options: Annotated[list[Option], Meta(max_length=MOST_AT_ONCE)] = field(default_factory=list)
+
+
+class Declare(Message):
+    """The kinds there are, with the options of each; from then on, others are refused. Empty: none are."""
+
+    options: Annotated[
+        dict[Text, Annotated[list[Option], Meta(min_length=1, max_length=MOST_OPTIONS)]],
+        Meta(max_length=MOST_AT_ONCE, examples=[{"weather": [1, 5, 10]}]),
+    ]
 
 
 class Past(Message):
@@ -336,6 +350,9 @@ class SchedulerFacts(Struct):
     explore: float = 0.0
     guard: float | None = None
     guard_error: float = 0.05
+    reward_unit: str = ""
+    cost_unit: str = ""
+    declared: dict[str, list[Option]] = {}  # options by kind; empty if there may be any
 
 
 class SchedulerNames(Struct):

@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import quote
 
 import apsw
-import apsw.ext
 
 from worthwhile.errors import StoreError, StoreReplaced
 from worthwhile.live.stores.base import Answer, Snapshot, TaskRow, Transaction
@@ -230,7 +229,9 @@ class SqliteStore(SqlTransaction, Forkable):
 
 def read_anyway(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Rows with text that is no Unicode: it comes with surrogates, which no checksum fits."""
-    names = [f"c{number}" for number, _ in enumerate(apsw.ext.query_info(connection, sql).description)]
+    from apsw.ext import query_info  # slow, and rarely needed
+
+    names = [f"c{number}" for number, _ in enumerate(query_info(connection, sql).description)]
     cells = ", ".join(f"typeof({name}), iif(typeof({name}) = 'text', cast({name} as blob), {name})" for name in names)
     rows = connection.execute(f"with found ({', '.join(names)}) as ({sql}) select {cells} from found", values)
     return [tuple(map(readable, row[::2], row[1::2])) for row in rows]

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from worthwhile.columns import check_filled, listed, named
 from worthwhile.errors import BadTable
 from worthwhile.policies.features import MISSING, Feature, feature_number
-from worthwhile.problem import LARGEST
-from worthwhile.state import Floats
+from worthwhile.state import LARGEST, Floats
 from worthwhile.tables import Table, read_columns
 
 log = logging.getLogger(__name__)
