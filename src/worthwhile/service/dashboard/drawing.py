@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from worthwhile.live.log_statistics import Point
+from worthwhile.live.curve import Point
 from worthwhile.live.summary import OptionSummary
 
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 64.0, 14.0, 34.0  # margins of a chart
