@@ -15,7 +15,15 @@ from worthwhile.formatting import shown
 from worthwhile.goals.goal import Goal
 from worthwhile.goals.suggestions import suggestions_of, suggestions_text
 from worthwhile.learning import UNKNOWN, Sums
-from worthwhile.live.advice import about_failures, about_features, about_goal, about_options, about_tasks, listed
+from worthwhile.live.advice import (
+    about_failures,
+    about_features,
+    about_goal,
+    about_options,
+    about_tasks,
+    listed,
+    warnings_and_remedies,
+)
 from worthwhile.live.batch import Batch
 from worthwhile.live.completed import completed_ratio, failure_cost, failure_error
 from worthwhile.live.fold import Fold
@@ -96,17 +104,18 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
             history_reward=math.fsum(imported.reward for imported in statistics.history.values()),
             history_cost=math.fsum(imported.cost for imported in statistics.history.values()),
         )  # fmt: skip
-        warnings = [
+        advice = [
             *about_failures(kinds),
             *about_options(so_far, kinds, changed, suggested(now, moments)),
             *about_tasks(so_far),
             *about_features(now.ids),
             *about_goal(out_of_reach(*known) if so_far.goal else []),
         ]
+        warnings, remedies = warnings_and_remedies(advice)
         gain = gain_summary(now.trial, statistics)
         rules = [] if chosen_by_features(so_far) or so_far.goal else simpler_rules(now, own, moments)
         simpler = [*against_baseline(gain), *rules]
-        return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings, gain=gain)
+        return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings, remedies=remedies, gain=gain)
 
 
 def suggested(now: Standing, moments: Known) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
+from typing import Any
 
 from worthwhile.formatting import digits, number, printable, rounded, shown, table
 from worthwhile.live.fold import SetAside
@@ -90,6 +91,19 @@ class Comparison:
     advantage: float | None  # of what was achieved, over this rule: 0.1 is 10 % more
     low: float | None = None
     high: float | None = None
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What can be done about a warning: a method of the scheduler, or of its service, with its arguments.
+
+    "tasks" are tasks to look at; an argument that is None is for somebody to choose.
+    """
+
+    warning: int  # its place among the warnings
+    says: str
+    method: str  # change, retire, restore or tasks
+    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -183,6 +197,7 @@ class Summary:
     features: FeaturesSummary | None = None  # None if no task has any, or the policy says nothing of them
     goal: GoalSummary | None = None  # None if the best ratio is all it is after
     gain: GainSummary | None = None  # over the baseline; None if none was named
+    remedies: list[Remedy] = field(default_factory=list)  # for warnings
 
     @property
     def own_ratio(self) -> float | None:

@@ -51,6 +51,17 @@ class TrialSettings(NamedTuple):
     def ever_held_out(self) -> bool:
         return any(shares.holdout > 0.0 for shares in self.shares)
 
+    @property
+    def paused(self) -> bool:
+        """Whether every task takes the baseline."""
+        return self.holdout >= 1.0
+
+    @property
+    def before_pause(self) -> float | None:
+        """The share held out before every task was; None if it was never less: a shadow from its first task."""
+        earlier = [shares.holdout for shares in self.shares if shares.holdout < 1.0]
+        return earlier[-1] if earlier else 0.0 if self.shares and self.shares[0].first > 1 else None
+
     def shares_at(self, task: int) -> Shares:
         """Those with which a task was decided."""
         earlier = [shares for shares in self.shares if shares.first <= task]

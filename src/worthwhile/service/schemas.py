@@ -235,9 +235,11 @@ class Promote(Message):
 
 
 class Points(Message):
-    """How many points a curve has, at most."""
+    """How many points a curve has, at most; of all reports, of the last ones, or of tasks of the last seconds."""
 
     points: Annotated[int, Meta(ge=2, le=1000)] = 200
+    last: Annotated[int, Meta(ge=1, lt=2**31, description="so many reports")] | None = None
+    seconds: Annotated[Number, Meta(gt=0.0)] | None = None
 
 
 class Kinds(Message):
@@ -336,6 +338,7 @@ class SchedulerFacts(Struct):
     explore: float = 0.0
     guard: float | None = None
     guard_error: float = 0.05
+    paused: bool = False  # every task takes the baseline
 
 
 class SchedulerNames(Struct):
