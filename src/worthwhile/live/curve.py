@@ -127,7 +127,7 @@ def before(marks: Sequence[Mark], reports: Sequence[int], count: int) -> Mark | 
 
 def thinned(marks: list[Mark], most: int) -> list[Mark]:
     """At most so many of them, evenly, with the last one."""
-    every = -(-len(marks) // max(1, most - 1))
+    every = max(1, -(-len(marks) // max(1, most - 1)))
     kept = marks[every - 1 :: every]
     return kept if not marks or kept[-1] is marks[-1] else [*kept, marks[-1]]
 
