@@ -6,33 +6,20 @@ import csv
 import importlib.util
 import io
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
 
-from featured import solve
+from browsing import complaints, text, until
 from service_process import ServiceProcess, store_at
-from waiting import NET
-from worthwhile import Client, Scheduler
-from worthwhile.live.requests import Deciding, Reporting
+from worthwhile import Client
 from worthwhile.live.stores import open_store
 from worthwhile.service.tokens import create_token
 
 pytestmark = pytest.mark.slow
 
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--window-size=1280,1000",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-REMEDY = "no {}; install it: apt-get install chromium chromium-driver, or your system's packages of these names"
 LOOKS = {"wide": (1280, 1000, "light"), "small": (360, 740, "dark")}
 SIDEWAYS = "return [...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
 
@@ -41,102 +28,6 @@ const chart = document.querySelector(".chart.wide"), frame = chart.viewBox.baseV
 return [...chart.querySelectorAll("path, text")].map((one) => [one.textContent, one.getBBox()]).filter(([name, box]) =>
   box.y < 0 || box.x < 0 || box.y + box.height > frame.height || box.x + box.width > frame.width + 1);
 """  # what is drawn beyond the edge
-
-
-def program(*names: str) -> str:
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    assert found is not None, REMEDY.format(names[0])
-    return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = program("chromium", "chromium-browser", "google-chrome")
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    one = webdriver.Chrome(options, Service(program("chromedriver")))
-    one.set_script_timeout(NET)
-    yield one
-    one.quit()
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    store = store_at(tmp_path_factory.mktemp("browser"))
-    with Scheduler(store, "busy") as scheduler:
-        fill(scheduler, 20_000)
-    with Scheduler(store, "wide") as scheduler:
-        asked = [Deciding(scheduler, f"kind {kind}", [option]) for kind in range(100) for option in range(30)]
-        scheduler._transactor.ask_all(asked)
-    with Scheduler(store, "failing", seed=0) as scheduler:
-        fail_often(scheduler)
-    with Scheduler(store, "featured") as scheduler:
-        use_features(scheduler)
-    with Scheduler(store, "by features", seed=3) as scheduler:
-        solve(scheduler, 400)
-    with Scheduler(store, "changed", seed=1) as scheduler:
-        drift(scheduler, 600)
-    with ServiceProcess(store, "--no-access-log") as running:
-        yield running
-
-
-def drift(scheduler: Scheduler, tasks: int) -> None:
-    """What was best is not any more, half of the way on."""
-    for start in range(0, tasks, 50):
-        asked = [Deciding(scheduler, "a", ["old", "new"]) for _ in range(50)]
-        scheduler._transactor.ask_all(asked)
-        worth = {"old": 2.0 if start < tasks / 2 else 1.2, "new": 1.0}
-        reports = [
-            Reporting(one.answer.id, worth[one.answer.option] + place % 5 / 50, 1.0) for place, one in enumerate(asked)
-        ]
-        scheduler._transactor.ask_all(reports)
-
-
-def fail_often(scheduler: Scheduler) -> None:
-    """Options that never, sometimes and always fail, and a kind in which nothing works."""
-    for place in range(60):
-        task = scheduler.decide("weather", ["good", "so-so", "broken"])
-        if task.option == "broken" or (task.option == "so-so" and place % 2):
-            task.fail(0.5, f"KeyError: {'no such column ' * 5}")
-        else:
-            task.report(1.0, 1.0)
-    for _ in range(5):
-        scheduler.decide("impossible", ["a", "b"]).fail(1.0, "TimeoutError")
-    scheduler.decide("impossible", ["a", "b"], key="twice").fail(1.0, "TimeoutError")
-    scheduler.again("66")
-
-
-def use_features(scheduler: Scheduler) -> None:
-    """Nearly as much as features may be, with names and texts that have no place to break a line."""
-    many = {f"feature {place}": place for place in range(150)}
-    known = many | {"x" * 200: "y" * 200, "<b>bold</b>": "<script>alert(1)</script>", "gpu": True}
-    scheduler.decide("sat", ["kissat", "minisat"], features=known).report(1.0, 2.0)
-
-
-def fill(scheduler: Scheduler, tasks: int) -> None:
-    """So many tasks, in large batches."""
-    for _ in range(tasks // 2000):
-        asked = [Deciding(scheduler, f"kind {place % 3}", [1, 5, 10]) for place in range(2000)]
-        scheduler._transactor.ask_all(asked)
-        rows = [(one.answer.id, one.answer.option) for one in asked]
-        reports = [Reporting(id, int(id) % 7 / 7 + option / 10, 1.0 + option) for id, option in rows]
-        scheduler._transactor.ask_all(reports)
-
-
-def until(browser: Any, condition: Any) -> Any:
-    return WebDriverWait(browser, NET).until(condition)
-
-
-def text(browser: Any, selector: str) -> str:
-    found: str = browser.find_element(By.CSS_SELECTOR, selector).text
-    return found
-
-
-def complaints(browser: Any) -> list[Any]:
-    """What the console has complained about."""
-    return [line for line in browser.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]
 
 
 def test_a_task_arrives_and_its_report_changes_the_numbers(browser: Any, service: ServiceProcess) -> None:
@@ -271,118 +162,6 @@ def test_a_request_can_be_tried_on_the_page_of_the_api(browser: Any, service: Se
     assert complaints(browser) == []
 
 
-@pytest.mark.parametrize("look", LOOKS)
-def test_axe_finds_no_serious_fault_and_nothing_has_to_be_moved_sideways(
-    browser: Any, service: ServiceProcess, look: str
-) -> None:
-    spec = importlib.util.find_spec("axe_core_python")
-    assert spec is not None
-    assert spec.origin is not None
-    axe = (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
-    width, height, scheme = LOOKS[look]
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": look == "small"}
-    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    try:
-        for path in (
-            "/", "/schedulers/busy", "/schedulers/failing", "/schedulers/failing/tasks/66",
-            "/schedulers/featured/tasks/1", "/schedulers/changed?range=hour", "/schedulers/by%20features",
-            "/schedulers/by%20features/tasks/400", "/schedulers/busy/tasks", "/schedulers/busy/settings",
-            "/nowhere", "/docs",
-        ):  # fmt: skip
-            browser.get(service.url + path)
-            assert browser.execute_script(SIDEWAYS) == 0, path
-            assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path
-            found = browser.execute_async_script(axe + "\naxe.run().then(arguments[arguments.length - 1])")
-            serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
-            assert [(path, one["id"], one["nodes"][0]["html"]) for one in serious] == []
-            assert len(found["passes"]) > 10
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-        browser.get_log("browser")  # of the page that is not there
-
-
-def confirm(browser: Any, button: str, words: str) -> None:
-    """Press a button, read what is asked, say yes, and wait for the page to come back."""
-    browser.find_element(By.CSS_SELECTOR, button).click()
-    until(browser, lambda page: page.find_element(By.ID, "confirm").is_displayed())
-    assert words in text(browser, "#confirm")
-    browser.execute_script("window.before = true")
-    browser.find_element(By.ID, "confirm-yes").click()
-    until(browser, lambda page: page.execute_script("return window.before !== true"))
-    until(browser, lambda page: page.find_elements(By.ID, "confirm"))
-
-
-def settings(service: ServiceProcess, name: str) -> Any:
-    return service.get(f"/v1/schedulers/{name}").json()
-
-
-def test_warnings_come_with_what_can_be_done(browser: Any, service: ServiceProcess) -> None:
-    page = f"{service.url}/schedulers/failing"
-    browser.get(page)
-    retire = next(
-        one for one in browser.find_elements(By.CSS_SELECTOR, "#warnings button") if "Retire broken" in one.text
-    )
-    confirm(browser, f"#{retire.get_attribute('id')}", "Retire broken for weather?")
-    assert settings(service, "failing")["retired"] == [{"option": "broken", "kind": "weather"}]
-    row = browser.find_element(By.XPATH, "//tr[th[starts-with(., 'broken')]]")
-    assert "retired" in row.text
-    confirm(browser, f"#{row.find_element(By.TAG_NAME, 'button').get_attribute('id')}", "Restore broken for weather?")
-    assert settings(service, "failing")["retired"] == []
-    browser.get(f"{service.url}/schedulers/changed")
-    assert "Something has changed" in text(browser, "#warnings")
-    confirm(browser, "#warnings button", "Let old evidence fade")
-    assert "half_life=" in settings(service, "changed")["policy"]
-    browser.get(page)
-    browser.find_element(By.CSS_SELECTOR, "#warnings a[href*='state=failed']").click()
-    until(browser, lambda page: page.find_elements(By.ID, "found-scroll"))
-    assert {state.text for state in browser.find_elements(By.CSS_SELECTOR, ".state")} == {"failed"}
-    assert complaints(browser) == []
-
-
-def test_settings_are_changed_after_a_question_and_listed(browser: Any, service: ServiceProcess) -> None:
-    with Client(service.url, name="set", policy="ratio-imed") as client:
-        client.decide("k", ["a", "b"]).report(1.0, 1.0)
-        browser.get(f"{service.url}/schedulers/set")
-        assert "No baseline: name one" in text(browser, "#answers")
-        browser.find_element(By.ID, "set-baseline").click()
-        until(browser, lambda page: page.switch_to.active_element.get_attribute("id") == "baseline")
-        browser.switch_to.active_element.send_keys("a")
-        holdout = browser.find_element(By.ID, "holdout")
-        holdout.clear()
-        holdout.send_keys("0.25")
-        confirm(browser, "#settings button", "Baseline: none → a\nHeld out: 0.0 → 0.25")
-        known = settings(service, "set")
-        assert (known["baseline"], known["holdout"]) == ({"": "a"}, 0.25)
-        assert "settings changed" in text(browser, ".changes")
-        confirm(browser, "#pause", "Every task takes its baseline until you resume.")
-        assert settings(service, "set")["paused"] is True
-        assert {client.decide("k", ["a", "b"]).option for _ in range(5)} == {"a"}
-        browser.get(f"{service.url}/schedulers/set")
-        assert "Paused." in text(browser, "#warnings")
-        confirm(browser, "#resume", "as before, it holds out 25 % of the tasks")
-        assert (settings(service, "set")["paused"], settings(service, "set")["holdout"]) == (False, 0.25)
-    actions = [entry["action"] for entry in service.get("/v1/audit").json() if entry["scheduler"] == "set"]
-    assert actions[:3] == ["resumed", "paused", "settings changed"]
-    assert complaints(browser) == []
-
-
-def test_what_the_service_refuses_is_said_and_escape_changes_nothing(browser: Any, service: ServiceProcess) -> None:
-    browser.get(f"{service.url}/schedulers/busy/settings")
-    explore = browser.find_element(By.ID, "explore")
-    explore.clear()
-    explore.send_keys("3\n")
-    browser.find_element(By.ID, "confirm-yes").click()
-    until(browser, lambda page: text(page, "#confirm-problem"))
-    assert "<= 1.0" in text(browser, "#confirm-problem")
-    webdriver.ActionChains(browser).send_keys(Keys.ESCAPE).perform()
-    until(browser, lambda page: not page.find_element(By.ID, "confirm").is_displayed())
-    assert settings(service, "busy")["explore"] == 0.0
-    browser.get_log("browser")  # it has the answer's status
-
-
 def test_tasks_are_looked_for_paged_opened_and_downloaded(browser: Any, service: ServiceProcess) -> None:
     browser.get(f"{service.url}/schedulers/busy/tasks")
     browser.find_element(By.ID, "kind").send_keys("kind 1")
@@ -396,7 +175,7 @@ def test_tasks_are_looked_for_paged_opened_and_downloaded(browser: Any, service:
     assert int(text(browser, "tbody th")) < int(first)
     download = browser.find_element(By.ID, "download").get_attribute("href")
     rows = list(csv.DictReader(io.StringIO(service.get(download.removeprefix(service.url)).text)))
-    expected = sum(line["kind"] == "kind 1" and line["option"] == 5 for line in whole_log(service, "busy"))
+    expected = sum((line["task_type"], line["option"]) == ("kind 1", "5") for line in whole_log(service, "busy"))
     assert ({(row["kind"], row["option"]) for row in rows}, len(rows)) == ({("kind 1", "5")}, expected)
     browser.find_element(By.CSS_SELECTOR, "tbody a").click()
     until(browser, lambda page: page.find_elements(By.ID, "why-title"))
@@ -404,12 +183,11 @@ def test_tasks_are_looked_for_paged_opened_and_downloaded(browser: Any, service:
 
 
 def whole_log(service: ServiceProcess, name: str) -> list[Any]:
-    lines = [json.loads(line) for line in service.get(f"/v1/schedulers/{name}/export").text.splitlines()]
-    return [{"kind": line["task_type"], "option": line["option"]} for line in lines]
+    return [json.loads(line) for line in service.get(f"/v1/schedulers/{name}/export").text.splitlines()]
 
 
 def test_the_curve_has_ranges_and_stays_in_its_frame(browser: Any, service: ServiceProcess) -> None:
-    browser.get(f"{service.url}/schedulers/busy")
+    browser.get(f"{service.url}/schedulers/changed")
     for range in ("100", "1000", "tasks", "hour", "day", "time"):
         browser.find_element(By.ID, f"range-{range}").click()
         until(browser, lambda page, wanted=f"range={range}": wanted in page.current_url or wanted == "range=tasks")
@@ -434,3 +212,35 @@ def test_what_is_not_there_is_a_page(browser: Any, service: ServiceProcess) -> N
         browser.get(service.url + path)
         assert browser.find_element(By.LINK_TEXT, "Back to the start")
     browser.get_log("browser")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_no_serious_fault_and_nothing_has_to_be_moved_sideways(
+    browser: Any, service: ServiceProcess, look: str
+) -> None:
+    spec = importlib.util.find_spec("axe_core_python")
+    assert spec is not None
+    assert spec.origin is not None
+    axe = (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
+    width, height, scheme = LOOKS[look]
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": look == "small"}
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        for path in (
+            "/", "/schedulers/busy", "/schedulers/failing", "/schedulers/failing/tasks/66",
+            "/schedulers/featured/tasks/1", "/schedulers/by%20features", "/schedulers/by%20features/tasks/400",
+            "/schedulers/busy/tasks", "/schedulers/busy/settings", "/nowhere", "/docs",
+        ):  # fmt: skip
+            browser.get(service.url + path)
+            assert browser.execute_script(SIDEWAYS) == 0, path
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= width, path
+            found = browser.execute_async_script(axe + "\naxe.run().then(arguments[arguments.length - 1])")
+            serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+            assert [(path, one["id"], one["nodes"][0]["html"]) for one in serious] == []
+            assert len(found["passes"]) > 10
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        browser.get_log("browser")  # of the page that is not there

@@ -278,14 +278,14 @@ def is_for_people(scope: Scope) -> bool:
 
 async def refuse(send: Send, scope: Scope, error: Error, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
     """Send an error; where a browser asks for a page, as one."""
-    if "error_page" in scope and is_for_people(scope):
-        page: Reply = scope["error_page"](error)
-        await respond(send, scope, page._replace(headers=(*page.headers, *more)))
-        return
     status, problem, headers = status_of(error), problem_of(error), [*more]
     if status == 503:
         headers.append((b"retry-after", str(RETRY_AFTER).encode()))
         log.warning("%s %r: %s", scope["method"], scope["path"], error)
+    if "error_page" in scope and is_for_people(scope):
+        page: Reply = scope["error_page"](error)
+        await respond(send, scope, page._replace(headers=tuple(headers)))
+        return
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(error, StoreError) and status == 503:

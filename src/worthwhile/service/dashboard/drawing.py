@@ -89,7 +89,7 @@ def chart(points: Sequence[Point], width: float, height: float, by_time: bool = 
         return bottom - (bottom - TOP) * (value - low) / (high - low)
 
     across = [Tick(x(value), text) for value, text in ticks(start, end, by_time, 4 if width > 500 else 3)]
-    up = [Tick(y(value), f"{value:.6g}") for value in steps(low, high, 4)] if drawn else []
+    up = [Tick(y(value), f"{value:,.6g}") for value in steps(low, high, 4)] if drawn else []
     lines = []
     for at, (name, style) in enumerate((("lately", "recent"), ("overall", "ratio"), ("price θ", "price"))):
         shown = [(where, values(point)[at]) for where, point in zip(xs, drawn, strict=True)]

@@ -14,7 +14,7 @@ from worthwhile.live.summary import Summary
 from worthwhile.live.trials import TrialSettings
 from worthwhile.service.dashboard.answers import answers
 from worthwhile.service.dashboard.drawing import DAY, HOUR, chart, sparkline
-from worthwhile.service.dashboard.rendering import query, render
+from worthwhile.service.dashboard.rendering import query, render, words_of
 from worthwhile.service.dashboard.sessions import behind_tls, guarded, signed_in
 from worthwhile.service.dispatcher import Dispatcher
 from worthwhile.service.endpoint import Call, Reply
@@ -165,7 +165,7 @@ async def row(call: Call, name: str) -> Row:
     try:
         return await call.read(row_of, await call.service.dispatchers.find(name))
     except Error as error:
-        return Row(name, problem=str(error))
+        return Row(name, problem=words_of(error))
 
 
 def row_of(dispatcher: Dispatcher) -> Row:

@@ -10,7 +10,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from worthwhile import __version__
-from worthwhile.errors import Error
+from worthwhile.errors import Error, StoreError
 from worthwhile.formatting import rounded, shown, titled
 from worthwhile.live.summary import MOST_FEATURES, advantage_text, counted, gain_text, more, own_tasks
 from worthwhile.live.validation import option_text
@@ -88,10 +88,17 @@ def render(template: str, status: int = 200, **variables: Any) -> Reply:
     return Reply(templates.get_template(template).render(**variables).encode(), HTML, status)
 
 
-def error_page(error: Error, words: str = "", signed_in: bool = False) -> Reply:
+def error_page(error: Error, signed_in: bool = False) -> Reply:
     """What is wrong, for people."""
     status = status_of(error)
     headers = ((b"retry-after", b"2"),) if status == 503 else ()
     title = TITLES.get(status, "That did not work")
-    page = render("error.html", status, title=title, words=words or str(error), signed_in=signed_in)
-    return page._replace(headers=headers)
+    return render("error.html", status, title=title, words=words_of(error), signed_in=signed_in)._replace(
+        headers=headers
+    )
+
+
+def words_of(error: Error) -> str:
+    """An error, without where the store is."""
+    away = isinstance(error, StoreError) and status_of(error) == 503
+    return "The store cannot be reached at the moment." if away else str(error)

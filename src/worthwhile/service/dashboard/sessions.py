@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import wraps
 
-from worthwhile.errors import AccessDenied, Error, NotAllowed, StoreError
+from worthwhile.errors import AccessDenied, Error, NotAllowed
 from worthwhile.service.auth import COOKIE, session_in
 from worthwhile.service.dashboard.rendering import error_page, render
 from worthwhile.service.endpoint import Call, Reply
@@ -66,13 +66,12 @@ def guarded(page: Page) -> Page:
         try:
             caller = await call.service.admit(call.headers, "read", False, call.path.get("scheduler"))
         except NotAllowed as error:
-            return error_page(error, signed_in=session)
+            return error_page(error, session)
         except AccessDenied as error:
             return render("login.html", status_of(error), problem=str(error) if session else "")
         try:
             return await page(call._replace(caller=caller))
         except Error as error:
-            away = isinstance(error, StoreError) and status_of(error) == 503
-            return error_page(error, "The store cannot be reached at the moment." if away else "", session)
+            return error_page(error, session)
 
     return answer
