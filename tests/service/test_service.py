@@ -514,7 +514,7 @@ def test_a_page_shows_some_kinds_or_one_in_full(served: Served) -> None:
         page = served.get(f"/schedulers/default?{query}").text
         return page.count('<article class="card kind"'), page.count('class="name"')
 
-    recent = 15
+    recent = 10
     assert articles("")[0] == 10
     assert articles("kinds=100")[0] == 12
     assert articles("kinds=5&skip=10")[0] == 2

@@ -101,6 +101,50 @@ def test_the_dashboard_shows_a_token_its_schedulers_only(served: Served, make: M
         assert "is not for scheduler" in refused.text
 
 
+def test_a_page_of_ours_may_change_what_an_admin_may(served: Served, make: Make) -> None:
+    """With the browser's cookie, if the browser says that the page is ours; for what admins alone may do."""
+    admin = {"cookie": logged_in_after(served, make("boss", ["admin"], schedulers=["mine"]))}
+    reader = {"cookie": logged_in_after(served, make("eyes", ["read"]))}
+    ours, by_fetch = {"origin": "http://localhost"}, {"sec-fetch-site": "same-origin"}
+
+    def retire(option: str, headers: dict[str, str], name: str = "mine") -> int:
+        return served.ask("POST", f"/v1/schedulers/{name}/retire", json={"option": option}, headers=headers).status_code
+
+    assert [retire("a", admin | own) for own in (ours, by_fetch)] == [200, 200]
+    assert retire("b", admin) == 401  # nobody says from where
+    assert retire("b", admin | {"origin": "http://elsewhere"}) == 403
+    assert retire("b", admin | {"sec-fetch-site": "cross-site"} | ours) == 403
+    assert retire("b", admin | ours, "other") == 403
+    assert retire("b", reader | ours) == 403
+    task = served.ask("POST", "/v1/schedulers/mine/tasks", json=TASK, headers=admin | ours)
+    assert task.status_code == 401  # a cookie is for pages; programs have tokens
+    facts = served.get("/v1/schedulers/mine", headers=admin).json()
+    assert facts["retired"] == [{"option": "a", "kind": None}]
+    entries = served.get("/v1/audit", headers=admin).json()
+    assert [entry["token"] for entry in entries if entry["action"] == "option retired"] == ["boss", "boss"]
+
+
+@pytest.mark.parametrize("scope", ["read", "admin"])
+def test_buttons_are_there_for_admins_only(served: Served, make: Make, scope: str) -> None:
+    cookie = {"cookie": logged_in_after(served, make("who", [scope]))}
+    page = served.get("/schedulers/mine/settings", headers=cookie).text
+    assert ('id="confirm"' in page) == ('class="button main"' in page) == (scope == "admin")
+    assert ("disabled" in page) == ("To change them, log in with" in page) == (scope == "read")
+
+
+def test_people_get_pages_and_programs_get_problems(served: Served, make: Make) -> None:
+    """Whatever is not there, or not allowed."""
+    cookie = {"cookie": logged_in_after(served, make("eyes", ["read"], schedulers=["mine"]))}
+    person = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path, status in (("/nowhere", 404), ("/schedulers/other", 403), ("/schedulers/mine?kinds=0", 400)):
+        page = served.get(path, headers=cookie | person)
+        assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
+        assert "Back to the start" in page.text
+        assert "content-security-policy" in page.headers
+    for path, headers in (("/nowhere", {}), ("/v1/nowhere", person), ("/v1/schedulers", person)):
+        assert served.get(path, headers=headers).headers["content-type"] == "application/problem+json"
+
+
 def logged_in_after(served: Served, token: str) -> str:
     notice(served)
     return logged_in(served, token)

@@ -2,117 +2,32 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
-import shutil
-from collections.abc import Iterator
+import io
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 
-from featured import solve
+from browsing import complaints, text, until
 from service_process import ServiceProcess, store_at
-from waiting import NET
-from worthwhile import Client, Scheduler
-from worthwhile.live.requests import Deciding, Reporting
+from worthwhile import Client
 from worthwhile.live.stores import open_store
 from worthwhile.service.tokens import create_token
 
 pytestmark = pytest.mark.slow
 
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--window-size=1280,1000",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-REMEDY = "no {}; install it: apt-get install chromium chromium-driver, or your system's packages of these names"
-SIZES = {"wide": (1280, 1000), "phone": (390, 844), "small": (360, 740)}
+LOOKS = {"wide": (1280, 1000, "light"), "small": (360, 740, "dark")}
 SIDEWAYS = "return [...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
 
-
-def program(*names: str) -> str:
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    assert found is not None, REMEDY.format(names[0])
-    return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = program("chromium", "chromium-browser", "google-chrome")
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    one = webdriver.Chrome(options, Service(program("chromedriver")))
-    one.set_script_timeout(NET)
-    yield one
-    one.quit()
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    store = store_at(tmp_path_factory.mktemp("browser"))
-    with Scheduler(store, "busy") as scheduler:
-        fill(scheduler, 100_000)
-    with Scheduler(store, "wide") as scheduler:
-        for kind in range(100):
-            scheduler._transactor.ask_all([Deciding(scheduler, f"kind {kind}", [option]) for option in range(100)])
-    with Scheduler(store, "failing", seed=0) as scheduler:
-        fail_often(scheduler)
-    with Scheduler(store, "featured") as scheduler:
-        use_features(scheduler)
-    with Scheduler(store, "by features", seed=3) as scheduler:
-        solve(scheduler, 400)
-    with ServiceProcess(store, "--no-access-log") as running:
-        yield running
-
-
-def fail_often(scheduler: Scheduler) -> None:
-    """Options that never, sometimes and always fail, and a kind in which nothing works."""
-    for place in range(60):
-        task = scheduler.decide("weather", ["good", "so-so", "broken"])
-        if task.option == "broken" or (task.option == "so-so" and place % 2):
-            task.fail(0.5, f"KeyError: {'no such column ' * 5}")
-        else:
-            task.report(1.0, 1.0)
-    for _ in range(5):
-        scheduler.decide("impossible", ["a", "b"]).fail(1.0, "TimeoutError")
-    scheduler.decide("impossible", ["a", "b"], key="twice").fail(1.0, "TimeoutError")
-    scheduler.again("66")
-
-
-def use_features(scheduler: Scheduler) -> None:
-    """Nearly as much as features may be, with names and texts that have no place to break a line."""
-    many = {f"feature {place}": place for place in range(150)}
-    known = many | {"x" * 200: "y" * 200, "<b>bold</b>": "<script>alert(1)</script>", "gpu": True}
-    scheduler.decide("sat", ["kissat", "minisat"], features=known).report(1.0, 2.0)
-
-
-def fill(scheduler: Scheduler, tasks: int) -> None:
-    """So many tasks, in large batches."""
-    for _ in range(tasks // 2000):
-        asked = [Deciding(scheduler, f"kind {place % 3}", [1, 5, 10]) for place in range(2000)]
-        scheduler._transactor.ask_all(asked)
-        rows = [(one.answer.id, one.answer.option) for one in asked]
-        reports = [Reporting(id, int(id) % 7 / 7 + option / 10, 1.0 + option) for id, option in rows]
-        scheduler._transactor.ask_all(reports)
-
-
-def until(browser: Any, condition: Any) -> Any:
-    return WebDriverWait(browser, NET).until(condition)
-
-
-def text(browser: Any, selector: str) -> str:
-    found: str = browser.find_element(By.CSS_SELECTOR, selector).text
-    return found
-
-
-def complaints(browser: Any) -> list[Any]:
-    """What the console has complained about."""
-    return [line for line in browser.get_log("browser") if line["level"] in ("SEVERE", "WARNING")]
+OUTSIDE = """
+const chart = document.querySelector(".chart.wide"), frame = chart.viewBox.baseVal;
+return [...chart.querySelectorAll("path, text")].map((one) => [one.textContent, one.getBBox()]).filter(([name, box]) =>
+  box.y < 0 || box.x < 0 || box.y + box.height > frame.height || box.x + box.width > frame.width + 1);
+"""  # what is drawn beyond the edge
 
 
 def test_a_task_arrives_and_its_report_changes_the_numbers(browser: Any, service: ServiceProcess) -> None:
@@ -132,7 +47,7 @@ def test_a_task_arrives_and_its_report_changes_the_numbers(browser: Any, service
 
 def test_a_decision_is_explained_by_keyboard(browser: Any, service: ServiceProcess) -> None:
     browser.get(f"{service.url}/schedulers/busy")
-    link = browser.find_element(By.CSS_SELECTOR, "#why-100000")
+    link = browser.find_element(By.CSS_SELECTOR, "#why-20000")
     browser.execute_script("arguments[0].focus()", link)
     assert browser.switch_to.active_element == link
     link.send_keys("\n")
@@ -185,10 +100,11 @@ def test_features_that_matter_have_bars(browser: Any, service: ServiceProcess) -
     assert complaints(browser) == []
 
 
-def test_a_hundred_thousand_tasks_and_a_hundred_by_a_hundred(browser: Any, service: ServiceProcess) -> None:
+def test_many_tasks_and_a_hundred_kinds_of_thirty_options(browser: Any, service: ServiceProcess) -> None:
     browser.get(f"{service.url}/schedulers/busy")
-    assert "100,000" in text(browser, "#totals")
-    assert "achieved" in browser.find_element(By.CSS_SELECTOR, ".chart.wide").get_attribute("textContent")
+    assert "20,000" in text(browser, "#totals")
+    for name in ("lately", "overall", "price θ"):
+        assert name in browser.find_element(By.CSS_SELECTOR, ".chart.wide").get_attribute("textContent")
     browser.get(f"{service.url}/schedulers/wide")
     assert len(browser.find_elements(By.CSS_SELECTOR, "article.kind")) == 10
     browser.find_element(By.ID, "more-kinds").click()
@@ -196,7 +112,7 @@ def test_a_hundred_thousand_tasks_and_a_hundred_by_a_hundred(browser: Any, servi
     assert not browser.find_elements(By.ID, "more-kinds")
     browser.find_element(By.ID, "options-7").click()
     until(browser, lambda page: len(page.find_elements(By.CSS_SELECTOR, "article.kind")) == 1)
-    assert len(browser.find_elements(By.CSS_SELECTOR, ".options tbody tr")) == 100
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".options tbody tr")) == 30
     assert complaints(browser) == []
 
 
@@ -246,25 +162,76 @@ def test_a_request_can_be_tried_on_the_page_of_the_api(browser: Any, service: Se
     assert complaints(browser) == []
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_tasks_are_looked_for_paged_opened_and_downloaded(browser: Any, service: ServiceProcess) -> None:
+    browser.get(f"{service.url}/schedulers/busy/tasks")
+    browser.find_element(By.ID, "kind").send_keys("kind 1")
+    browser.find_element(By.ID, "option").send_keys("5\n")
+    until(browser, lambda page: "kind=kind" in page.current_url)
+    cells = browser.find_elements(By.CSS_SELECTOR, "tbody td.name")
+    assert {cell.text for cell in cells} == {"kind 1", "5"}
+    first = text(browser, "tbody th")
+    browser.find_element(By.ID, "older").click()
+    until(browser, lambda page: page.find_elements(By.ID, "newest"))
+    assert int(text(browser, "tbody th")) < int(first)
+    download = browser.find_element(By.ID, "download").get_attribute("href")
+    rows = list(csv.DictReader(io.StringIO(service.get(download.removeprefix(service.url)).text)))
+    expected = sum((line["task_type"], line["option"]) == ("kind 1", "5") for line in whole_log(service, "busy"))
+    assert ({(row["kind"], row["option"]) for row in rows}, len(rows)) == ({("kind 1", "5")}, expected)
+    browser.find_element(By.CSS_SELECTOR, "tbody a").click()
+    until(browser, lambda page: page.find_elements(By.ID, "why-title"))
+    assert complaints(browser) == []
+
+
+def whole_log(service: ServiceProcess, name: str) -> list[Any]:
+    return [json.loads(line) for line in service.get(f"/v1/schedulers/{name}/export").text.splitlines()]
+
+
+def test_the_curve_has_ranges_and_stays_in_its_frame(browser: Any, service: ServiceProcess) -> None:
+    browser.get(f"{service.url}/schedulers/changed")
+    for range in ("100", "1000", "tasks", "hour", "day", "time"):
+        browser.find_element(By.ID, f"range-{range}").click()
+        until(browser, lambda page, wanted=f"range={range}": wanted in page.current_url or wanted == "range=tasks")
+        assert text(browser, ".ranges [aria-current]") in text(browser, f"#range-{range}")
+        outside = browser.execute_script(OUTSIDE)
+        assert outside == [], range
+    assert complaints(browser) == []
+
+
+def test_all_schedulers_are_listed_with_their_state(browser: Any, service: ServiceProcess) -> None:
+    browser.get(service.url)
+    rows = {row.text.split()[0]: row for row in browser.find_elements(By.CSS_SELECTOR, ".listing tbody tr")}
+    assert "warning" in rows["failing"].text
+    assert rows["busy"].find_elements(By.CSS_SELECTOR, ".spark path")
+    rows["busy"].find_element(By.TAG_NAME, "a").click()
+    until(browser, lambda page: page.find_elements(By.ID, "answers"))
+    assert complaints(browser) == []
+
+
+def test_what_is_not_there_is_a_page(browser: Any, service: ServiceProcess) -> None:
+    for path in ("/nowhere", "/schedulers/nobody", "/schedulers/busy/tasks/999999", "/schedulers/busy?range=year"):
+        browser.get(service.url + path)
+        assert browser.find_element(By.LINK_TEXT, "Back to the start")
+    browser.get_log("browser")
+
+
+@pytest.mark.parametrize("look", LOOKS)
 def test_axe_finds_no_serious_fault_and_nothing_has_to_be_moved_sideways(
-    browser: Any, service: ServiceProcess, size: str, scheme: str
+    browser: Any, service: ServiceProcess, look: str
 ) -> None:
     spec = importlib.util.find_spec("axe_core_python")
     assert spec is not None
     assert spec.origin is not None
     axe = (Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8")
-    width, height = SIZES[size]
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size != "wide"}
+    width, height, scheme = LOOKS[look]
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": look == "small"}
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     try:
         for path in (
-            "/", "/schedulers/busy", "/schedulers/wide", "/schedulers/failing", "/schedulers/busy/tasks/5000",
-            "/schedulers/failing/tasks/66", "/schedulers/featured/tasks/1",
-            "/schedulers/by%20features", "/schedulers/by%20features/tasks/400", "/docs",
+            "/", "/schedulers/busy", "/schedulers/failing", "/schedulers/failing/tasks/66",
+            "/schedulers/featured/tasks/1", "/schedulers/by%20features", "/schedulers/by%20features/tasks/400",
+            "/schedulers/busy/tasks", "/schedulers/busy/settings", "/nowhere", "/docs",
         ):  # fmt: skip
             browser.get(service.url + path)
             assert browser.execute_script(SIDEWAYS) == 0, path
@@ -276,3 +243,4 @@ def test_axe_finds_no_serious_fault_and_nothing_has_to_be_moved_sideways(
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        browser.get_log("browser")  # of the page that is not there

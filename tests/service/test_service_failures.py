@@ -136,7 +136,9 @@ def test_metrics_tell_which_options_fail(served: Served) -> None:
     assert int(lines[f"worthwhile_option_failed_total{labels}"]) >= 1
     assert lines[f"worthwhile_option_lost_total{labels}"] == "0"
     assert lines[f"worthwhile_option_benched{labels}"] == "1"
-    assert not [line for line in lines if 'option="5"' in line]  # it works
+    assert not [line for line in lines if 'option="5"' in line and ("failed" in line or "lost" in line)]  # it works
+    works = '{scheduler="default",kind="a \\"b\\"",option="5"}'
+    assert (lines[f"worthwhile_option_winning{works}"], lines[f"worthwhile_option_reward{works}"]) == ("1", "1.0")
 
 
 def fails(task: Any) -> None:

@@ -49,6 +49,35 @@ def test_a_trial_is_made_changed_and_shown_over_http(served: Served) -> None:
     assert served.get(f"{ONE}/summary").json()["gain"]["baseline"] == "the usual option of every kind"
 
 
+def test_paused_every_task_takes_its_baseline_and_resumed_as_many_are_held_out_as_before(served: Served) -> None:
+    def chosen() -> set[str]:
+        asked = [{"kind": "k", "options": OPTIONS} for _ in range(20)]
+        return {task["option"] for task in served.post(f"{ONE}/decide", {"tasks": asked}).json()["tasks"]}
+
+    served.ask("PUT", ONE, json={"seed": 1, "policy": "random-option"})
+    refused = served.post(f"{ONE}/pause", {})
+    assert (refused.status_code, "none is named; set one with baseline" in refused.text) == (422, True)
+    served.ask("PATCH", ONE, json={"baseline": "medium", "holdout": 0.125})
+    assert len(chosen()) > 1
+    assert served.post(f"{ONE}/pause", {}).json()["paused"] is True
+    assert served.post(f"{ONE}/pause", {}).status_code == 200
+    assert chosen() == {"medium"}
+    resumed = served.post(f"{ONE}/resume", {}).json()
+    assert (resumed["paused"], resumed["holdout"]) == (False, 0.125)
+    assert len(chosen()) > 1
+    actions = [entry["action"] for entry in served.get("/v1/audit").json()]
+    assert actions[:3] == ["resumed", "paused", "paused"]
+
+
+def test_a_shadow_is_not_resumed_but_promoted(served: Served) -> None:
+    served.ask("PUT", ONE, json={"baseline": "medium", "holdout": 1.0})
+    refused = served.post(f"{ONE}/resume", {})
+    assert (refused.status_code, "promote says with what share" in refused.text) == (422, True)
+    assert "Let it decide 5 %" in served.get("/schedulers/trial").text
+    assert served.post(f"{ONE}/promote", {"share": 0.05}).json()["share"] == 0.05
+    assert served.post(f"{ONE}/resume", {}).json()["holdout"] == 0.95  # it was not paused: nothing changes
+
+
 @pytest.mark.parametrize("body", [{"holdout": 2}, {"explore": -1}, {"baseline": ["a"]}, {"holdout": "half"}])
 def test_bad_settings_are_refused_over_http(served: Served, body: dict[str, object]) -> None:
     assert served.ask("PUT", ONE, json=body).status_code == 400

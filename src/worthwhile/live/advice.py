@@ -1,12 +1,13 @@
-"""Warnings of a summary: what somebody should look at, in plain words."""
+"""Warnings of a summary: what somebody should look at, in plain words, and what can be done about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from worthwhile.formatting import printable, shown
 from worthwhile.live.drift import Change, half_life
-from worthwhile.live.summary import KindSummary, OptionSummary, Summary, counted
+from worthwhile.live.summary import KindSummary, OptionSummary, Remedy, Summary, counted
 from worthwhile.live.validation import Option
 
 ENOUGH_TO_JUDGE = 100  # reports
@@ -17,22 +18,45 @@ FAILS_OFTEN = 0.2  # of its attempts
 CHOSEN_FOR_IT = 0.2  # of a kind's tasks
 TOO_MANY_EXPIRED = 0.05  # of all tasks
 MOST_NAMED = 3  # in a warning
+MOST_REMEDIES = 6  # for one
 
 MOST_CHANGES = 20  # in a warning
 
 Changed = tuple[str, Option, Change]  # kind, option, and what of it has changed
 
 
-def about_failures(kinds: Sequence[KindSummary]) -> Iterable[str]:
+class Advice(NamedTuple):
+    """A warning, and what can be done about it."""
+
+    text: str
+    remedies: Sequence[tuple[str, str, dict[str, Any]]] = ()  # in words, method, arguments
+
+
+def warnings_and_remedies(advice: Iterable[Advice]) -> tuple[list[str], list[Remedy]]:
+    """As a summary has them: every remedy says which warning it is for."""
+    given = list(advice)
+    remedies = [Remedy(place, *remedy) for place, one in enumerate(given) for remedy in one.remedies[:MOST_REMEDIES]]
+    return [one.text for one in given], remedies
+
+
+def look_at(words: str, **tasks: Any) -> tuple[str, str, dict[str, Any]]:
+    """Tasks that tell more."""
+    return words, "tasks", tasks
+
+
+def about_failures(kinds: Sequence[KindSummary]) -> Iterable[Advice]:
     """Kinds in which nothing works, and options that keep failing."""
     hopeless = [kind for kind in kinds if not has_results(kind.options) and any(map(failures, kind.options))]
     for kind in hopeless[:MOST_NAMED]:
         worst = max(kind.options, key=failures)
         tries = counted(sum(map(failures, kind.options)), "attempt")
         said = f"{shown(worst.option)}: {why(worst)}"
-        yield f"NOTHING HAS SUCCEEDED YET for {kind.kind}: {tries}, all failed or lost. {said}."
+        yield Advice(
+            f"NOTHING HAS SUCCEEDED YET for {kind.kind}: {tries}, all failed or lost. {said}.",
+            [look_at(f"failed tasks of {kind.kind}", kind=kind.kind, state="failed")],
+        )
     if len(hopeless) > MOST_NAMED:
-        yield f"NOTHING HAS SUCCEEDED YET for {len(hopeless) - MOST_NAMED:,} more kinds."
+        yield Advice(f"NOTHING HAS SUCCEEDED YET for {len(hopeless) - MOST_NAMED:,} more kinds.")
     benched: dict[tuple[str, str], list[str]] = {}  # kinds by option and reason
     for kind in kinds:
         for option in kind.options:
@@ -40,7 +64,10 @@ def about_failures(kinds: Sequence[KindSummary]) -> Iterable[str]:
                 benched.setdefault((shown(option.option), why(option)), []).append(kind.kind)
     if benched:
         which = listed([f"{listed(where)} / {option} ({reason})" for (option, reason), where in benched.items()])
-        yield f"Benched, tried now and then only, because they keep failing: {which}. Repair or retire them."
+        yield Advice(
+            f"Benched, tried now and then only, because they keep failing: {which}. Repair or retire them.",
+            [remedy for kind in kinds for option in kind.options for remedy in for_benched(kind.kind, option)],
+        )
     often = [
         f"{kind.kind} / {shown(option.option)} ({failures(option) / option.pulls:.0%})"
         for kind in kinds
@@ -48,11 +75,25 @@ def about_failures(kinds: Sequence[KindSummary]) -> Iterable[str]:
         if option.winning and fails_often(option)
     ]
     if often:
-        yield (
+        yield Advice(
             f"Wins, though many of its attempts fail: {listed(often)}. To have such tasks done by another option, try "
             "them again (task.again(), or attempts=2 for work). If a failure costs more than it reports, say so: with "
-            "overhead, or with failed_reward."
+            "overhead, or with failed_reward.",
+            [look_at("failed tasks", state="failed"), setting("overhead"), setting("failed_reward")],
         )
+
+
+def for_benched(kind: str, option: OptionSummary) -> Iterable[tuple[str, str, dict[str, Any]]]:
+    """What can be done about an option that keeps failing: for good, or once it is repaired."""
+    if option.benched and not option.retired:
+        which = {"option": option.option, "kind": kind}
+        yield f"retire {shown(option.option)} for {kind}", "retire", which
+        yield f"{shown(option.option)} is repaired: try it again for {kind}", "restore", which
+
+
+def setting(name: str) -> tuple[str, str, dict[str, Any]]:
+    """A setting to be thought about."""
+    return f"set {name.replace('_', ' ')}", "change", {name: None}
 
 
 def fails_often(option: OptionSummary) -> bool:
@@ -75,13 +116,14 @@ def why(option: OptionSummary) -> str:
 
 def about_options(
     so_far: Summary, kinds: Sequence[KindSummary], changes: Sequence[Changed], suggestions: str = ""
-) -> Iterable[str]:
+) -> Iterable[Advice]:
     """What somebody should look at, in plain words."""
     if so_far.reports >= ENOUGH_TO_JUDGE and so_far.goal is None and cheapest_always_wins(kinds):
-        yield (
+        yield Advice(
             "The cheapest option wins for every kind, so there is little to learn. If every task also costs something "
             "that is not reported (set-up, review), tell the scheduler: overhead. If cheap is not good enough, set a "
-            f"floor.{suggestions}"
+            f"floor.{suggestions}",
+            [setting("overhead"), setting("floor")],
         )
     silent = [
         f"{kind.kind} / {shown(option.option)} ({counted(option.expired, 'task')})"
@@ -90,7 +132,10 @@ def about_options(
         if option.pulls == option.lost and option.expired > 0
     ]
     if silent:
-        yield f"Chosen, but never reported: {listed(silent)}. Does whoever runs these tasks report?"
+        yield Advice(
+            f"Chosen, but never reported: {listed(silent)}. Does whoever runs these tasks report?",
+            [look_at("expired tasks", state="expired")],
+        )
     free = [
         f"{kind.kind} / {shown(option.option)}"
         for kind in kinds
@@ -98,15 +143,16 @@ def about_options(
         if wins_by_zeros(option, kind)
     ]
     if free:
-        yield (
+        yield Advice(
             f"Chosen because it costs next to nothing, though it has never earned anything: {listed(free)}. If these "
-            "are failures, report them as such (task.fail). If not, set a cost per task (overhead), or a floor."
+            "are failures, report them as such (task.fail). If not, set a cost per task (overhead), or a floor.",
+            [setting("overhead"), setting("floor")],
         )
     if changes:
         yield about_changes(so_far, changes)
 
 
-def about_changes(so_far: Summary, changes: Sequence[Changed]) -> str:
+def about_changes(so_far: Summary, changes: Sequence[Changed]) -> Advice:
     """Every kind and option that is not what it was, since when, and what to do about it."""
     named = [
         f"{kind} / {shown(option)} ({what} {before:.3g}, since report {since:,} {after:.3g})"
@@ -115,39 +161,47 @@ def about_changes(so_far: Summary, changes: Sequence[Changed]) -> str:
     more = f" and {len(changes) - MOST_CHANGES} more" if len(changes) > MOST_CHANGES else ""
     said = f"Something has changed: {', '.join(named)}{more}."
     if "half_life=" in so_far.policy:
-        return said
+        return Advice(said)
     life = half_life([change for *_, change in changes], so_far.reports)
-    return f"{said} If that goes on, let old evidence fade: policy='ratio-imed,half_life={life}'."
+    policy = f"ratio-imed,half_life={life}"
+    fade = f"let old evidence fade (half-life {life} reports)", "change", {"policy": policy}
+    return Advice(f"{said} If that goes on, let old evidence fade: policy='{policy}'.", [fade])
 
 
-def about_tasks(so_far: Summary) -> Iterable[str]:
+def about_tasks(so_far: Summary) -> Iterable[Advice]:
     if so_far.expired > max(10, TOO_MANY_EXPIRED * so_far.tasks):
         share = so_far.expired / so_far.tasks
-        yield f"Not reported when the lease ended: {so_far.expired:,} tasks ({share:.0%})."
+        yield Advice(
+            f"Not reported when the lease ended: {so_far.expired:,} tasks ({share:.0%}).",
+            [look_at("expired tasks", state="expired")],
+        )
     if so_far.bad_entries:
         entries = "entry" if so_far.bad_entries == 1 else "entries"
-        yield f"Set aside, because nothing can be learned from it: {so_far.bad_entries:,} {entries} of the log."
+        yield Advice(f"Set aside, because nothing can be learned from it: {so_far.bad_entries:,} {entries} of the log.")
 
 
-def about_goal(out_of_reach: Sequence[str]) -> Iterable[str]:
+def about_goal(out_of_reach: Sequence[str]) -> Iterable[Advice]:
     """Floors and budgets that no choice can keep."""
     for missed in out_of_reach[:MOST_NAMED]:
-        yield f"Out of reach: {missed}"
+        yield Advice(f"Out of reach: {missed}", [setting("floor"), setting("budget")])
     if len(out_of_reach) > MOST_NAMED:
-        yield f"Out of reach: the floors of {len(out_of_reach) - MOST_NAMED:,} more kinds."
+        yield Advice(f"Out of reach: the floors of {len(out_of_reach) - MOST_NAMED:,} more kinds.")
 
 
-def about_floors(never_seen: Sequence[str]) -> Iterable[str]:
+def about_floors(never_seen: Sequence[str]) -> Iterable[Advice]:
     """Floors that are about nothing."""
     if never_seen:
         kinds = listed([printable(kind) for kind in never_seen])
-        yield f"There is a floor for {kinds}, and there has been no such task: is that what the kind is called?"
+        yield Advice(
+            f"There is a floor for {kinds}, and there has been no such task: is that what the kind is called?",
+            [setting("floor")],
+        )
 
 
-def about_features(ids: Sequence[str]) -> Iterable[str]:
+def about_features(ids: Sequence[str]) -> Iterable[Advice]:
     """Features from which nothing can be learned, because no text comes again."""
     if ids:
-        yield (
+        yield Advice(
             f"Different in nearly every task, so that nothing can be learned from it: {listed(ids)}. If that is an id "
             "or a title, leave it out; give as features what such tasks have in common."
         )

@@ -5,7 +5,6 @@ It follows the log in portions, in memory that does not grow with it.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 from worthwhile.errors import Overloaded, StoreError
 from worthwhile.learning import UNKNOWN, Sums, one_more
 from worthwhile.live.batch import Batch
+from worthwhile.live.curve import Curve, Point
 from worthwhile.live.drift import Drift
 from worthwhile.live.fold import fault
 from worthwhile.live.group_commit import IN_THE_MIDDLE
@@ -42,35 +42,9 @@ from worthwhile.live.trials import NO_TRIAL, share_at
 from worthwhile.proof.trial import Trial
 from worthwhile.state import Floats
 
-MOST_MARKS = 512
 A_FEW = 5.0  # reports of an option that tell how it scatters; fewer do not
 
 Seen = TypeVar("Seen")
-
-
-@dataclass(frozen=True)
-class Point:
-    """After so many reports: the ratio up to there, θ as it was then, and when (seconds since 1970)."""
-
-    reports: int
-    ratio: float | None
-    price: float | None
-    decided: float | None
-
-
-@dataclass(slots=True)
-class Mark:
-    """The sums after so many reports, and the task that reported then; its row is read when somebody asks."""
-
-    reports: int
-    reward: float
-    cost: float
-    task: int
-    row: TaskRow | None = None
-
-    def point(self) -> Point:
-        ratio = self.reward / self.cost if self.cost > 0.0 else None
-        return Point(self.reports, ratio, self.row and self.row.price, self.row and self.row.decided)
 
 
 @dataclass(slots=True)
@@ -138,7 +112,7 @@ class LogStatistics:
     def forget(self) -> None:
         """Begin with the first entry of the log."""
         self.outdated = False  # whether the store is another one by now
-        self.position = self.reports = self.latest = 0  # `latest`: the task of the latest report
+        self.position = self.reports = 0
         self.reward = self.cost = 0.0
         self.moments: dict[tuple[int, int], Sums] = {}  # of results by kind and option, side observations included
         self.drift = Drift()
@@ -147,7 +121,7 @@ class LogStatistics:
         self.history: dict[tuple[int, int], History] = {}  # what was imported, by kind and option
         self.history_retried: Counter[int] = Counter()  # of the failures that were tried again
         self.history_lost: set[tuple[int, int]] = set()  # imported tasks, and the attempts at them that were lost
-        self.stride, self.marks = 1, []  # type: int, list[Mark]
+        self.curve = Curve()
         self.trial, self.guarded = Trial(), 0  # tasks that were guarded
         self.with_baseline = self.no_baseline = 0  # tasks that could be held out or guarded, and those that could not
 
@@ -227,7 +201,7 @@ class LogStatistics:
             if row.observed < OWN:
                 self.retried[row.kind] += 1
             self.reports, self.reward, self.cost = self.reports + 1, self.reward + (row.reward or 0.0), self.cost + cost
-            self.mark(row.task)
+            self.curve.add(self.reports, self.reward, self.cost, row.task)
             if row.policy == NO_POLICY:
                 self.count_history(row, cost)
 
@@ -261,8 +235,7 @@ class LogStatistics:
         if (row.task, REPLACES - row.observed) in self.history_lost:
             self.history[arm].add(None if row.policy == NO_POLICY else row.reward_estimate, row.cost_estimate, -1)
             self.history[arm].count(row, cost)
-        if self.marks and self.marks[-1].reports == self.reports:
-            self.marks[-1].reward, self.marks[-1].cost = self.reward, self.cost
+        self.curve.correct(self.reward, self.cost)
 
     def count_result(self, arm: tuple[int, int], reward: float, cost: float) -> None:
         self.moments[arm] = one_more(self.moments.get(arm, UNKNOWN), reward, cost, weight=1.0)
@@ -275,29 +248,15 @@ class LogStatistics:
             left = one_more(moments, reward, cost, weight=-1.0)
             self.moments[arm] = *left[:3], max(left[3], 0.0), max(left[4], 0.0), left[5]
 
-    def mark(self, task: int) -> None:
-        """Remember every so many reports where the sums stood; fewer of them when they become too many."""
-        self.latest = task
-        if self.reports % self.stride == 0:
-            self.marks.append(Mark(self.reports, self.reward, self.cost, task))
-            if len(self.marks) > MOST_MARKS:
-                self.stride *= 2
-                self.marks = [mark for mark in self.marks if mark.reports % self.stride == 0]
+    def series(self, points: int, last: int | None = None, seconds: float | None = None) -> list[Point]:
+        """The ratio over time, in so many points at most: of the last reports, of the last seconds, or all of it."""
+        with self.followed(lambda batch: batch.header.now) as now:
+            since = None if seconds is None else now - seconds
+            return self.curve.points(points, self.rows, last, since)
 
-    def series(self, points: int) -> list[Point]:
-        """The ratio over time, in so many points at most."""
-        with self.followed(lambda batch: None):
-            every = max(1, math.ceil(len(self.marks) / max(1, points - 1)))
-            marks = self.marks[every - 1 :: every]
-            if self.reports > (marks[-1].reports if marks else 0):
-                marks = [*marks, Mark(self.reports, self.reward, self.cost, self.latest)]
-            unknown = [mark.task for mark in marks if mark.row is None]
-            if unknown:
-                rows = self.ask(lambda batch: batch.tx.tasks(batch.replica.id, unknown))
-                by_number = {row.task: row for row in rows}
-                for mark in marks:
-                    mark.row = mark.row or by_number.get(mark.task)
-            return [mark.point() for mark in marks]
+    def rows(self, tasks: list[int]) -> Sequence[TaskRow]:
+        rows: Sequence[TaskRow] = self.ask(lambda batch: batch.tx.tasks(batch.replica.id, tasks))
+        return rows
 
 
 def score_errors(moments: Sequence[Sums], price: float) -> list[float]:

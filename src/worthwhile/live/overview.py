@@ -23,6 +23,7 @@ from worthwhile.live.advice import (
     about_options,
     about_tasks,
     listed,
+    warnings_and_remedies,
 )
 from worthwhile.live.batch import Batch
 from worthwhile.live.completed import completed_ratio, failure_cost, failure_error
@@ -112,7 +113,7 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
             history_reward=math.fsum(imported.reward for imported in statistics.history.values()),
             history_cost=math.fsum(imported.cost for imported in statistics.history.values()),
         )  # fmt: skip
-        warnings = [
+        advice = [
             *about_failures(kinds),
             *about_options(so_far, kinds, changed, suggested(now, moments)),
             *about_tasks(so_far),
@@ -120,10 +121,11 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
             *about_goal(out_of_reach(*known) if so_far.goal else []),
             *about_floors(never_seen(now.goal, now.kinds, now.totals)),
         ]
+        warnings, remedies = warnings_and_remedies(advice)
         gain = gain_summary(now.trial, statistics, now.goal)
         rules = [] if chosen_by_features(so_far) or so_far.goal else simpler_rules(now, own, moments)
         simpler = [*against_baseline(gain), *rules]
-        return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings, gain=gain)
+        return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings, remedies=remedies, gain=gain)
 
 
 def suggested(now: Standing, moments: Known) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any
 
@@ -93,6 +93,19 @@ class Comparison:
     advantage: float | None  # of what was achieved, over this rule: 0.1 is 10 % more
     low: float | None = None
     high: float | None = None
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What can be done about a warning: a method of the scheduler, or of its service, with its arguments.
+
+    "tasks" are tasks to look at; an argument that is None is for somebody to choose.
+    """
+
+    warning: int  # its place among the warnings
+    says: str
+    method: str  # change, retire, restore or tasks
+    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -199,6 +212,7 @@ class Summary:
     gain: GainSummary | None = None  # over the baseline; None if none was named
     reward_unit: str = ""  # what rewards and costs are counted in; empty where nobody said
     cost_unit: str = ""
+    remedies: list[Remedy] = field(default_factory=list)  # for warnings
 
     @property
     def own_ratio(self) -> float | None:

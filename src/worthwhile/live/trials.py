@@ -41,6 +41,7 @@ class TrialSettings(NamedTuple):
     guard: float | None = None  # how far everything together may be below the baseline, as a share of its ratio
     guard_error: float = 0.05  # with what probability it may be further
     since: int = 1  # the first task with this baseline: what came before is compared with something else
+    before_pause: float | None = None  # the share held out before every task was; None for a shadow from the start
 
     @property
     def active(self) -> bool:
@@ -50,6 +51,11 @@ class TrialSettings(NamedTuple):
     @property
     def ever_held_out(self) -> bool:
         return any(shares.holdout > 0.0 for shares in self.shares)
+
+    @property
+    def paused(self) -> bool:
+        """Whether every task takes the baseline."""
+        return self.holdout >= 1.0
 
     def shares_at(self, task: int) -> Shares:
         """Those with which a task was decided."""
@@ -88,6 +94,8 @@ class TrialChange(NamedTuple):
             if len(earlier) >= MOST_SHARES:
                 raise BadParameter(f"holdout and explore were changed {MOST_SHARES} times; use another scheduler")
             new = new._replace(shares=(*earlier, Shares(tasks + 1, new.holdout, new.explore)))
+        if new.paused != settings.paused:
+            new = new._replace(before_pause=settings.holdout if new.paused and tasks else None)
         if new.baseline != settings.baseline:
             new = new._replace(since=tasks + 1)
         check(new)
@@ -162,10 +170,12 @@ def trial_from(content: Any) -> TrialSettings:
     baseline = tuple((kind, option) for kind, option in content["baseline"])
     shares = tuple(Shares(*each) for each in content["shares"])
     guard = content["guard"], content["guard_error"]
-    settings = TrialSettings(baseline, content["holdout"], content["explore"], shares, *guard, content["since"])
+    held = content["holdout"], content["explore"]
+    settings = TrialSettings(baseline, *held, shares, *guard, content["since"], content.get("before_pause"))
     names = all(type(kind) in (str, type(None)) and type(option) is str for kind, option in baseline)
     numbers = all(type(first) is int and is_share(held) and is_share(other) for first, held, other in shares)
-    given = [settings.holdout, settings.explore, settings.guard_error, *([] if settings.guard is None else guard)]
+    optional = [share for share in (settings.guard, settings.before_pause) if share is not None]
+    given = [settings.holdout, settings.explore, settings.guard_error, *optional]
     numbers = numbers and all(map(is_share, given)) and type(settings.since) is int
     if not (names and numbers):
         raise ValueError(f"trial = {content!r}")

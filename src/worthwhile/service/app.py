@@ -13,7 +13,7 @@ except ImportError:
     raise MissingExtra("the service", "service") from None
 
 from worthwhile.service.auth import Auth
-from worthwhile.service.dashboard import PAGES
+from worthwhile.service.dashboard import PAGES, error_page
 from worthwhile.service.dispatcher import Dispatchers, InitialSettings
 from worthwhile.service.endpoint import Call, Endpoint, Reply, Service
 from worthwhile.service.look_up import LookUp
@@ -56,4 +56,4 @@ def create_app(
         yield
         dispatchers.close()
 
-    return Middleware(Router(service, endpoints, lifespan), metrics)
+    return Middleware(Router(service, endpoints, lifespan, error_page), metrics)

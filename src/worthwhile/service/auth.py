@@ -29,12 +29,10 @@ class Caller(NamedTuple):
 
     token: str = ""
     schedulers: frozenset[str] | None = None  # None: all
+    admin: bool = False  # may change settings
 
     def may_use(self, scheduler: str) -> bool:
         return self.schedulers is None or scheduler in self.schedulers
-
-
-ANYONE = Caller()
 
 
 class Auth:
@@ -62,12 +60,14 @@ class Auth:
         if changes:
             check_origin(headers)
         if scope == "none" or self.is_open():
-            return ANYONE
-        session = "" if changes else session_in(headers)  # a browser's cookie is good for reading only
+            return Caller(admin=self.is_open())
+        # a browser's cookie is good for reading and, with an admin's token, for the buttons of our own pages
+        session = session_in(headers) if not changes or (scope == "admin" and is_own_page(headers)) else ""
         row = self.row_of_session(session) if session else self.row_of(bearer_in(headers))
         if not {scope, "admin"} & set(row.scopes.split(",")):
             raise NotAllowed(f"token {row.name!r} has scope {row.scopes}; this needs {scope}")
-        caller = Caller(row.name, None if row.schedulers is None else frozenset(json.loads(row.schedulers)))
+        schedulers = None if row.schedulers is None else frozenset(json.loads(row.schedulers))
+        caller = Caller(row.name, schedulers, "admin" in row.scopes.split(","))
         if scheduler is not None and not caller.may_use(scheduler):
             raise NotAllowed(f"token {row.name!r} is not for scheduler {scheduler!r}")
         return caller
@@ -143,6 +143,11 @@ def check_origin(headers: Headers) -> None:
         raise NotAllowed(f"origin {origin.decode('latin-1')!r}: other sites' pages cannot change anything here")
     if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
         raise NotAllowed("other sites' pages cannot change anything here")
+
+
+def is_own_page(headers: Headers) -> bool:
+    """Whether a browser says so: `check_origin` has refused all that say otherwise."""
+    return b"origin" in headers or headers.get(b"sec-fetch-site") == b"same-origin"
 
 
 def address_of(text: str) -> SplitResult:

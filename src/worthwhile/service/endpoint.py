@@ -270,12 +270,22 @@ async def stream(send: Send, scope: Scope, portions: AsyncIterator[bytes]) -> No
     await send({"type": "http.response.body", "body": b""})
 
 
+def is_for_people(scope: Scope) -> bool:
+    """Whether somebody looks at the answer; under /v1, programs do."""
+    takes = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return scope["method"] == "GET" and b"text/html" in takes and not scope["path"].startswith(("/v1/", "/metrics"))
+
+
 async def refuse(send: Send, scope: Scope, error: Error, more: Sequence[tuple[bytes, bytes]] = ()) -> None:
-    """Send an error."""
+    """Send an error; where a browser asks for a page, as one."""
     status, problem, headers = status_of(error), problem_of(error), [*more]
     if status == 503:
         headers.append((b"retry-after", str(RETRY_AFTER).encode()))
         log.warning("%s %r: %s", scope["method"], scope["path"], error)
+    if "error_page" in scope and is_for_people(scope):
+        page: Reply = scope["error_page"](error)
+        await respond(send, scope, page._replace(headers=tuple(headers)))
+        return
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(error, StoreError) and status == 503:

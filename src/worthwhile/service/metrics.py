@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
-from worthwhile.live.summary import Summary
+from worthwhile.live.summary import OptionSummary, Summary
 from worthwhile.live.validation import Option, as_option, option_text
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
+MOST_SERIES = 1000  # of a scheduler under one name: every one is a time series
 
 
 class Histogram:
@@ -38,139 +41,171 @@ class Metrics:
 
     def text(self, summaries: Sequence[Summary]) -> str:
         """Everything in Prometheus's text format."""
-        lines = ["# TYPE worthwhile_requests_total counter"]
+        lines = head("requests_total", "counter", "Requests to this process.")
         for (method, route, status), count in sorted(self.requests.items()):
-            labels = f'method="{method}",route="{route}",status="{status}"'
-            lines.append(f"worthwhile_requests_total{{{labels}}} {count}")
-        lines.append("# TYPE worthwhile_request_seconds histogram")
+            lines.append(sample("requests_total", {"method": method, "route": route, "status": str(status)}, count))
+        lines += head("request_seconds", "histogram", "How long requests to this process took.")
         for route, histogram in sorted(self.histograms.items()):
             lines += histogram_lines(route, histogram)
-        for name, type, attribute in SCHEDULER_METRICS:
-            lines.append(f"# TYPE worthwhile_{name} {type}")
+        for name, type, help, series in FAMILIES:
+            lines += head(name, type, help)
             for summary in summaries:
-                value = getattr(summary, attribute)
-                if value is not None:
-                    lines.append(f'worthwhile_{name}{{scheduler="{escaped(summary.scheduler)}"}} {value!r}')
-        for name, type, attribute in OPTION_METRICS:
-            lines.append(f"# TYPE worthwhile_{name} {type}")
-            for summary in summaries:
-                lines += option_lines(name, attribute, summary)
-        for name, attribute in FEATURES_METRICS:
-            lines.append(f"# TYPE worthwhile_{name} gauge")
-            lines += [line for summary in summaries for line in features_lines(name, attribute, summary)]
-        for name, attribute in LIMIT_METRICS:
-            lines.append(f"# TYPE worthwhile_{name} gauge")
-            lines += [line for summary in summaries for line in limit_lines(name, attribute, summary)]
-        for name, attribute in GAIN_METRICS:
-            lines.append(f"# TYPE worthwhile_{name} gauge")
-            lines += [line for summary in summaries for line in gain_lines(name, attribute, summary)]
-        lines.append("# TYPE worthwhile_held_out_total counter")
-        lines += [
-            f'worthwhile_held_out_total{{scheduler="{escaped(summary.scheduler)}"}} {summary.gain.held_out}'
-            for summary in summaries
-            if summary.gain
-        ]
-        lines.append("# TYPE worthwhile_feature_share gauge")
-        lines += [line for summary in summaries for line in share_lines(summary)]
+                for labels, value in series(summary):
+                    if value is not None:
+                        lines.append(sample(name, {"scheduler": summary.scheduler} | labels, value))
         return "\n".join(lines) + "\n"
 
 
-OPTION_METRICS = (  # of options that have failed or were lost: others have nothing to say here
-    ("option_failed_total", "counter", "failed"),
-    ("option_lost_total", "counter", "lost"),
-    ("option_benched", "gauge", "benched"),
-)
-MOST_OPTIONS = 1000  # of a scheduler, those with the most failures first: every one is a time series
+Series = Iterator[tuple[dict[str, str], float | None]]  # labels beside the scheduler's name, and the value
+Arm = tuple[str, OptionSummary]  # kind and option
 
-FEATURES_METRICS = (  # of schedulers whose tasks have features
-    ("features_believed", "believed"),
-    ("features_expected_gain", "expected_gain"),
-)
 
-LIMIT_METRICS = (  # of schedulers with a floor or a budget: each of these limits, and the mean that it is about
-    ("limit", "wanted"),
-    ("limit_mean", "mean"),
-    ("limit_recent", "recent"),
-    ("limit_price", "price"),
-)
+class Family(NamedTuple):
+    """What stands under one name: a help text, and a series for every scheduler, option, limit or feature."""
 
-GAIN_METRICS = (  # of schedulers that have held out enough tasks to tell
-    ("gain", "value"),
-    ("gain_low", "low"),
-    ("gain_high", "high"),
-    ("gain_always_low", "always_low"),
-    ("gain_always_high", "always_high"),
-)
+    name: str
+    type: str
+    help: str
+    series: Callable[[Summary], Series]
 
-SCHEDULER_METRICS = (
-    ("decisions_total", "counter", "tasks"),
-    ("reports_total", "counter", "reports"),
-    ("history_total", "counter", "history"),
-    ("failed_total", "counter", "failed"),
-    ("reward", "gauge", "reward"),
-    ("cost", "gauge", "cost"),
-    ("history_reward", "gauge", "history_reward"),
-    ("history_cost", "gauge", "history_cost"),
-    ("running", "gauge", "running"),
-    ("expired", "gauge", "expired"),
-    ("ratio", "gauge", "ratio"),
-    ("completed_ratio", "gauge", "completed_ratio"),
-    ("price", "gauge", "price"),
-    ("settled_kinds", "gauge", "settled_kinds"),
-    ("bad_entries", "gauge", "bad_entries"),
-)
+
+def head(name: str, type: str, help: str) -> list[str]:
+    return [f"# HELP worthwhile_{name} {help}", f"# TYPE worthwhile_{name} {type}"]
+
+
+def sample(name: str, labels: dict[str, str], value: float) -> str:
+    text = ",".join(f'{label}="{escaped(value)}"' for label, value in labels.items())
+    return f"worthwhile_{name}{{{text}}} {int(value) if isinstance(value, bool) else value!r}"
 
 
 def histogram_lines(route: str, histogram: Histogram) -> list[str]:
     lines, total = [], 0
     for limit, count in zip((*map(repr, BUCKETS), "+Inf"), histogram.counts, strict=True):
         total += count
-        lines.append(f'worthwhile_request_seconds_bucket{{route="{route}",le="{limit}"}} {total}')
-    lines.append(f'worthwhile_request_seconds_sum{{route="{route}"}} {histogram.seconds!r}')
-    lines.append(f'worthwhile_request_seconds_count{{route="{route}"}} {total}')
+        lines.append(sample("request_seconds_bucket", {"route": route, "le": limit}, total))
+    lines.append(sample("request_seconds_sum", {"route": route}, histogram.seconds))
+    lines.append(sample("request_seconds_count", {"route": route}, total))
     return lines
 
 
-def option_lines(name: str, attribute: str, summary: Summary) -> list[str]:
-    found = [(kind.kind, option) for kind in summary.kinds for option in kind.options if option.failed or option.lost]
-    found.sort(key=lambda each: each[1].failed + each[1].lost, reverse=True)
-    lines = []
-    for kind, option in found[:MOST_OPTIONS]:
-        labels = {"scheduler": summary.scheduler, "kind": kind, "option": label_of(option.option)}
-        text = ",".join(f'{label}="{escaped(value)}"' for label, value in labels.items())
-        lines.append(f"worthwhile_{name}{{{text}}} {int(getattr(option, attribute))}")
-    return lines
+def of_scheduler(attribute: str, summary: Summary) -> Series:
+    yield {}, getattr(summary, attribute)
 
 
-def features_lines(name: str, attribute: str, summary: Summary) -> list[str]:
-    value = getattr(summary.features, attribute, None)
-    return [] if value is None else [f'worthwhile_{name}{{scheduler="{escaped(summary.scheduler)}"}} {value!r}']
+def count_of(attribute: str, summary: Summary) -> Series:
+    yield {}, len(getattr(summary, attribute))
 
 
-def limit_lines(name: str, attribute: str, summary: Summary) -> list[str]:
-    lines = []
-    for kept in (summary.goal.kept if summary.goal else [])[:MOST_OPTIONS]:
-        labels = {"scheduler": summary.scheduler, "limit": kept.limit, "kind": kept.kind or ""}
-        text = ",".join(f'{label}="{escaped(value)}"' for label, value in labels.items())
-        if (value := getattr(kept, attribute)) is not None:
-            lines.append(f"worthwhile_{name}{{{text}}} {value!r}")
-    return lines
+def of_gain(attribute: str, summary: Summary) -> Series:
+    """The gain, once enough tasks were held out to tell."""
+    if summary.gain and summary.gain.gain:
+        yield {}, getattr(summary.gain.gain, attribute)
 
 
-def gain_lines(name: str, attribute: str, summary: Summary) -> list[str]:
-    shown = summary.gain and summary.gain.gain
-    if not shown:
-        return []
-    return [f'worthwhile_{name}{{scheduler="{escaped(summary.scheduler)}"}} {getattr(shown, attribute)!r}']
+def of_trial(attribute: str, summary: Summary) -> Series:
+    if summary.gain:
+        yield {}, getattr(summary.gain, attribute)
 
 
-def share_lines(summary: Summary) -> list[str]:
+def of_features(attribute: str, summary: Summary) -> Series:
+    if summary.features:
+        yield {}, getattr(summary.features, attribute)
+
+
+def of_feature_shares(summary: Summary) -> Series:
     """Features that matter: at most as many as a scheduler may have, 256."""
-    scheduler, features = escaped(summary.scheduler), summary.features
-    return [
-        f'worthwhile_feature_share{{scheduler="{scheduler}",feature="{escaped(one.feature)}"}} {one.share!r}'
-        for one in (features.shares if features else ())
-    ]
+    for one in summary.features.shares if summary.features else ():
+        yield {"feature": one.feature}, one.share
+
+
+def of_limits(attribute: str, summary: Summary) -> Series:
+    for kept in (summary.goal.kept if summary.goal else [])[:MOST_SERIES]:
+        yield {"limit": kept.limit, "kind": kept.kind or ""}, getattr(kept, attribute)
+
+
+def of_options(attribute: str, summary: Summary) -> Series:
+    """Options with the most attempts first."""
+    yield from series_of(arms(summary), attribute, lambda arm: arm[1].pulls)
+
+
+def of_failing_options(attribute: str, summary: Summary) -> Series:
+    """Options that have failed or were lost, those with the most failures first: others have nothing to say here."""
+    failing = [arm for arm in arms(summary) if failures(arm)]
+    yield from series_of(failing, attribute, failures)
+
+
+def series_of(found: list[Arm], attribute: str, weight: Callable[[Arm], int]) -> Series:
+    for kind, option in sorted(found, key=weight, reverse=True)[:MOST_SERIES]:
+        yield {"kind": kind, "option": label_of(option.option)}, getattr(option, attribute)
+
+
+def arms(summary: Summary) -> list[Arm]:
+    return [(kind.kind, option) for kind in summary.kinds for option in kind.options]
+
+
+def failures(arm: Arm) -> int:
+    return arm[1].failed + arm[1].lost
+
+
+SCHEDULER_METRICS = (
+    ("decisions_total", "counter", "tasks", "Tasks decided."),
+    ("reports_total", "counter", "reports", "Reports learned from, failures and history included."),
+    ("history_total", "counter", "history", "Of the reports, those recorded elsewhere and imported."),
+    ("failed_total", "counter", "failed", "Attempts that failed."),
+    ("reward", "gauge", "reward", "Total reward."),
+    ("cost", "gauge", "cost", "Total cost, overhead included."),
+    ("history_reward", "gauge", "history_reward", "Of the total reward, what was imported."),
+    ("history_cost", "gauge", "history_cost", "Of the total cost, what was imported."),
+    ("running", "gauge", "running", "Tasks decided and neither reported nor expired."),
+    ("expired", "gauge", "expired", "Tasks not reported by the end of their lease."),
+    ("ratio", "gauge", "ratio", "Total reward / total cost."),
+    ("completed_ratio", "gauge", "completed_ratio", "The ratio had every task been tried until it was done."),
+    ("price", "gauge", "price", "What a unit of cost is worth."),
+    ("settled_kinds", "gauge", "settled_kinds", "Kinds with a clear winner."),
+    ("bad_entries", "gauge", "bad_entries", "Entries of the log that nothing can be learned from."),
+)
+GAIN_METRICS = (
+    ("gain", "value", "Reward per cost beyond the baseline's: 0.1 is 10 % more."),
+    ("gain_low", "low", "Lower end of the gain's 95 % interval now."),
+    ("gain_high", "high", "Upper end of the gain's 95 % interval now."),
+    ("gain_always_low", "always_low", "Lower end of the gain's 95 % interval whenever you look."),
+    ("gain_always_high", "always_high", "Upper end of the gain's 95 % interval whenever you look."),
+)
+LIMIT_METRICS = (
+    ("limit", "wanted", "A floor or a budget."),
+    ("limit_mean", "mean", "The mean per task that a floor or a budget is about."),
+    ("limit_recent", "recent", "The same mean lately."),
+    ("limit_price", "price", "The price at which a floor or a budget is just kept."),
+)
+OPTION_METRICS = (
+    ("option_attempts_total", "counter", "pulls", "Attempts with an option."),
+    ("option_reward", "gauge", "mean_reward", "Mean reward of an option's results."),
+    ("option_cost", "gauge", "completed_cost", "Mean cost of a completed task, failures paid by those that succeed."),
+    ("option_score", "gauge", "score", "Mean reward less price times cost; the best is highest."),
+    ("option_winning", "gauge", "winning", "1 for the best option of a kind."),
+)
+FAILING_METRICS = (
+    ("option_failed_total", "counter", "failed", "Failed attempts with an option that has failed."),
+    ("option_lost_total", "counter", "lost", "Attempts with it not reported by the end of their lease."),
+    ("option_benched", "gauge", "benched", "1 if it keeps failing, and is tried now and then only."),
+)
+FEATURES_METRICS = (
+    ("features_believed", "believed", "How much of what features foretell is believed, from 0 to 1."),
+    ("features_expected_gain", "expected_gain", "Expected gain over the best option of every kind."),
+)
+FAMILIES = (
+    *(Family(name, type, help, partial(of_scheduler, field)) for name, type, field, help in SCHEDULER_METRICS),
+    Family("kinds", "gauge", "Kinds of tasks.", partial(count_of, "kinds")),
+    Family("warnings", "gauge", "Warnings on the dashboard.", partial(count_of, "warnings")),
+    *(Family(name, "gauge", help, partial(of_gain, field)) for name, field, help in GAIN_METRICS),
+    Family("held_out_total", "counter", "Tasks held out with the baseline.", partial(of_trial, "held_out")),
+    Family("holdout", "gauge", "Share of the tasks held out; 1 while paused.", partial(of_trial, "holdout")),
+    *(Family(name, "gauge", help, partial(of_limits, field)) for name, field, help in LIMIT_METRICS),
+    *(Family(name, type, help, partial(of_options, field)) for name, type, field, help in OPTION_METRICS),
+    *(Family(name, type, help, partial(of_failing_options, field)) for name, type, field, help in FAILING_METRICS),
+    *(Family(name, "gauge", help, partial(of_features, field)) for name, field, help in FEATURES_METRICS),
+    Family("feature_share", "gauge", "Share of a feature in what tells tasks apart.", of_feature_shares),
+)
 
 
 def label_of(option: Option) -> str:

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 
-from worthwhile.service.endpoint import Endpoint, EndpointApp, Service, refuse
+from worthwhile.errors import Error
+from worthwhile.service.endpoint import Endpoint, EndpointApp, Reply, Service, refuse
 from worthwhile.service.middleware import Receive, Scope, Send
 from worthwhile.service.problems import HttpError
 
@@ -42,8 +43,9 @@ class Router:
         service: Service,
         endpoints: Iterable[Endpoint],
         lifespan: Callable[[], AbstractAsyncContextManager[None]],
+        error_page: Callable[[Error], Reply],
     ) -> None:
-        self.root, self.lifespan = Node(), lifespan
+        self.root, self.lifespan, self.error_page = Node(), lifespan, error_page
         for endpoint in endpoints:
             node = self.root
             for segment in endpoint.path.split("/"):
@@ -67,6 +69,7 @@ class Router:
         if scope["type"] != "http":
             await self.other(scope, receive, send)
             return
+        scope["error_page"] = self.error_page
         by_method, values = self.find(scope["path"].removeprefix(scope.get("root_path", "")))
         app = by_method.get(scope["method"])
         if app is None:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from worthwhile import __version__
-from worthwhile.errors import BadFeedback, BadRequest, BadTask, Error, Overloaded, StoreError, UnknownTask
+from worthwhile.errors import BadFeedback, BadParameter, BadRequest, BadTask, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.evaluate import Evaluation
 from worthwhile.live.explain import Explanation, TaskLine
@@ -87,24 +87,36 @@ async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
 
 
 async def read_scheduler(call: Call) -> schemas.SchedulerFacts:
-    def facts(batch: Batch) -> schemas.SchedulerFacts:
-        settings, header = batch.replica.settings, batch.header
-        policy = policy_words(batch.replica.policies.texts[settings.policy])
-        retired = [schemas.RetiredOption(msgspec.json.decode(option), kind) for kind, option in settings.retired]
-        goal = batch.replica.goal
-        aimed = goal.goal, goal.floors or goal.total_floor, goal.budget
-        told = (settings.overhead, settings.failed_reward, settings.store_reasons, *aimed, retired)
-        counts, trial = (header.tasks, header.reports), settings.trial
-        baseline = {kind or "": msgspec.json.decode(option) for kind, option in trial.baseline}
-        facts = schemas.SchedulerFacts(call.path["scheduler"], policy, *told, *counts)
-        facts.baseline, facts.holdout, facts.explore = baseline, trial.holdout, trial.explore
-        facts.guard, facts.guard_error = trial.guard, trial.guard_error
-        facts.reward_unit, facts.cost_unit = settings.units
-        facts.declared = {kind: list(map(msgspec.json.decode, texts)) for kind, texts in settings.declared.items()}
-        return facts
-
-    answer: schemas.SchedulerFacts = await call.do(Request(facts))
+    answer: schemas.SchedulerFacts = await call.do(Request(partial(facts, call.path["scheduler"])))
     return answer
+
+
+def facts(name: str, batch: Batch) -> schemas.SchedulerFacts:
+    """A scheduler's settings, and how far it has come."""
+    settings, header, goal = batch.replica.settings, batch.header, batch.replica.goal
+    trial, decode = settings.trial, msgspec.json.decode
+    return schemas.SchedulerFacts(
+        scheduler=name,
+        policy=policy_words(batch.replica.policies.texts[settings.policy]),
+        overhead=settings.overhead,
+        failed_reward=settings.failed_reward,
+        store_reasons=settings.store_reasons,
+        goal=goal.goal,
+        floor=goal.floors or goal.total_floor,
+        budget=goal.budget,
+        retired=[schemas.RetiredOption(decode(option), kind) for kind, option in settings.retired],
+        tasks=header.tasks,
+        reports=header.reports,
+        baseline={kind or "": decode(option) for kind, option in trial.baseline},
+        holdout=trial.holdout,
+        explore=trial.explore,
+        guard=trial.guard,
+        guard_error=trial.guard_error,
+        paused=trial.paused,
+        reward_unit=settings.units[0],
+        cost_unit=settings.units[1],
+        declared={kind: [decode(text) for text in texts] for kind, texts in settings.declared.items()},
+    )
 
 
 async def changed(
@@ -153,6 +165,31 @@ async def restore(call: Call) -> schemas.SchedulerFacts:
     with suppress(BadTask):
         return await changed(call, "option restored", lambda _, batch: batch.restore(kind, option))
     return await read_scheduler(call)
+
+
+async def pause(call: Call) -> schemas.SchedulerFacts:
+    """Let every task take its baseline from now on."""
+
+    def hold_all_out(_: Scheduler, batch: Batch) -> None:
+        trial = batch.replica.settings.trial
+        if not trial.baseline and not trial.ever_held_out:
+            raise BadParameter("paused, tasks take the baseline, and none is named; set one with baseline")
+        batch.change(None, None, trial=trial_change(holdout=1.0))
+
+    return await changed(call, "paused", hold_all_out)
+
+
+async def resume(call: Call) -> schemas.SchedulerFacts:
+    """Hold out as many tasks as before the pause."""
+
+    def hold_out_as_before(_: Scheduler, batch: Batch) -> None:
+        trial = batch.replica.settings.trial
+        if trial.paused and trial.before_pause is None:
+            raise BadParameter("it has decided nothing yet; promote says with what share of the tasks to begin")
+        if trial.paused:
+            batch.change(None, None, trial=trial_change(holdout=trial.before_pause))
+
+    return await changed(call, "resumed", hold_out_as_before)
 
 
 async def announce(call: Call) -> schemas.SchedulerFacts:
@@ -362,7 +399,8 @@ async def promote(call: Call) -> Promotion:
 
 async def series(call: Call) -> schemas.Series:
     statistics = (await call.dispatcher()).scheduler._transactor.statistics
-    return schemas.Series(await call.read(statistics.series, call.query.points))
+    query = call.query
+    return schemas.Series(await call.read(statistics.series, query.points, query.last, query.seconds))
 
 
 async def export(call: Call) -> Reply:
@@ -403,10 +441,15 @@ def as_csv(lines: Sequence[Line]) -> bytes:
 
 async def audit(call: Call) -> list[schemas.AuditEntry]:
     """What a token for some schedulers may see is what was done to those."""
-    dispatchers, caller, count = call.service.dispatchers, call.caller, call.query.count
-    read = count if caller.schedulers is None else MOST_AUDITED
+    return await audited(call, call.query.count, call.caller.schedulers)
+
+
+async def audited(call: Call, count: int, schedulers: frozenset[str] | None) -> list[schemas.AuditEntry]:
+    """The latest entries about some schedulers, or about everything."""
+    dispatchers = call.service.dispatchers
+    read = count if schedulers is None else MOST_AUDITED
     rows = await dispatchers.ask_store(dispatchers.transact, lambda tx: tx.audit(read))
-    seen = [row for row in rows if caller.schedulers is None or row.scheduler in caller.schedulers]
+    seen = [row for row in rows if schedulers is None or row.scheduler in schedulers]
     return [
         msgspec.convert(row._asdict() | {"details": msgspec.json.decode(row.details)}, schemas.AuditEntry)
         for row in seen[:count]
@@ -454,6 +497,8 @@ ENDPOINTS = (
     Endpoint("GET", ONE + "/export", "read", export, "The log", query=schemas.Format, content_types=LOG),
     Endpoint("POST", ONE + "/retire", "admin", retire, "Never choose it again", schemas.Retire),
     Endpoint("POST", ONE + "/restore", "admin", restore, "Undo that", schemas.Retire),
+    Endpoint("POST", ONE + "/pause", "admin", pause, "Let every task take the baseline", schemas.Nothing),
+    Endpoint("POST", ONE + "/resume", "admin", resume, "Decide again", schemas.Nothing),
     Endpoint("POST", ONE + "/forget", "admin", forget, "Forget features and reasons of tasks", schemas.Forget),
     Endpoint("POST", ONE + "/announce", "admin", announce, "Number names", schemas.Announce),
     Endpoint("POST", ONE + "/declare", "admin", declare, "Refuse other names", schemas.Declare),

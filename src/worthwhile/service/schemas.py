@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from worthwhile.live.log_statistics import Point
+from worthwhile.live.curve import Point
 from worthwhile.live.validation import LONGEST_FEATURES, MOST_FEATURES, MOST_OPTIONS, Option
 from worthwhile.policies.features import Feature
 
@@ -249,9 +249,11 @@ class Promote(Message):
 
 
 class Points(Message):
-    """How many points a curve has, at most."""
+    """How many points a curve has, at most; of all reports, of the last ones, or of tasks of the last seconds."""
 
     points: Annotated[int, Meta(ge=2, le=1000)] = 200
+    last: Annotated[int, Meta(ge=1, lt=2**31, description="so many reports")] | None = None
+    seconds: Annotated[Number, Meta(gt=0.0)] | None = None
 
 
 class Kinds(Message):
@@ -353,6 +355,7 @@ class SchedulerFacts(Struct):
     reward_unit: str = ""
     cost_unit: str = ""
     declared: dict[str, list[Option]] = {}  # options by kind; empty if there may be any
+    paused: bool = False  # every task takes the baseline
 
 
 class SchedulerNames(Struct):

@@ -1,0 +1,86 @@
+"""Tasks of one kind, option, state or time, newest first; read in portions, so that nobody has to wait for long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from worthwhile.live.batch import Batch
+from worthwhile.live.explain import TaskLine, task_lines
+from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.transactor import Transactor
+
+PORTION = 500  # tasks
+MOST_SEARCHED = 20_000  # tasks for one page
+
+
+class Wanted(NamedTuple):
+    """Which tasks; None for all."""
+
+    kind: str | None = None
+    option: str | None = None  # as JSON
+    state: str | None = None
+    within: float | None = None  # seconds since they were decided
+
+
+class Found(NamedTuple):
+    """A page of tasks, and before which one the search goes on; None at the end."""
+
+    tasks: list[TaskLine]
+    following: int | None
+
+
+def page_of_tasks(transactor: Transactor, wanted: Wanted, count: int, before: int | None = None) -> Found:
+    """So many tasks, or as many as there are among the next 20 000."""
+    tasks: list[TaskLine] = []
+    first = before
+    for portion, following in portions(transactor, wanted, before):
+        tasks += portion
+        first = following if first is None else first
+        if len(tasks) > count:
+            return Found(tasks[:count], int(tasks[count - 1].task))
+        if first - following >= MOST_SEARCHED:
+            return Found(tasks, following)
+    return Found(tasks, None)
+
+
+def portions(transactor: Transactor, wanted: Wanted, before: int | None = None) -> Iterator[tuple[list[TaskLine], int]]:
+    """Portion by portion: what was found, and before which task the search goes on."""
+    oldest = transactor.do(partial(first_since, within=wanted.within))
+    following = before
+    while following is None or following > oldest:
+        found, following = transactor.do(partial(portion, wanted=wanted, before=following, oldest=oldest))
+        yield found, following
+
+
+def portion(batch: Batch, wanted: Wanted, before: int | None, oldest: int) -> tuple[list[TaskLine], int]:
+    """What is wanted among the tasks just before one, and the oldest that was looked at."""
+    last = batch.header.tasks if before is None else min(before - 1, batch.header.tasks)
+    numbers = range(last, max(oldest - 1, last - PORTION), -1)
+    rows = {row.task: row for row in batch.tx.tasks(batch.replica.id, numbers)}
+    found = [rows[number] for number in numbers if number in rows and is_wanted(batch, rows[number], wanted)]
+    return task_lines(batch, found), max(oldest, last - PORTION + 1)
+
+
+def is_wanted(batch: Batch, row: TaskRow, wanted: Wanted) -> bool:
+    replica, now = batch.replica, batch.header.now
+    return (
+        (wanted.kind is None or replica.kinds.number.get(wanted.kind) == row.kind)
+        and (wanted.option is None or replica.options.number.get(wanted.option) == row.option)
+        and (wanted.state is None or row.state(now) == wanted.state)
+        and (wanted.within is None or row.decided >= now - wanted.within)
+    )
+
+
+def first_since(batch: Batch, within: float | None) -> int:
+    """The first task decided since: tasks are numbered in the order of their decisions."""
+    low, high = 1, batch.header.tasks + 1
+    while within is not None and low < high:
+        middle = (low + high) // 2
+        rows = batch.tx.tasks(batch.replica.id, [middle])
+        if rows and rows[0].decided < batch.header.now - within:
+            low = middle + 1
+        else:
+            high = middle
+    return low if within is not None else 1
