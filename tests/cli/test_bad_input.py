@@ -289,7 +289,7 @@ def test_a_million_rows_are_no_problem(capsys: pytest.CaptureFixture[str], tmp_p
         (("--delay", "soon"), ["--delay", "'soon' is not a whole number"]),
         (("--delay", "1e15"), ["delay = 1000000000000000"]),
         (("--engine", "fast"), ["--engine", "'fast'", "compiled"]),
-        (("--frob",), ["--frob", "worthwhile --help"]),
+        (("--frob",), ["--frob", "worthwhile simulate --help"]),
         (("--policy", "ratio-imd"), ["no policy 'ratio-imd'", "did you mean 'ratio-imed'?"]),
         (("--policy", "dol-rm,nois=2"), ["'dol-rm' has no parameter 'nois'", "did you mean 'noise'?"]),
         (("--policy", "dol-rm,noise"), ["'noise' is not parameter=value"]),

@@ -108,7 +108,7 @@ def what_came(scheduler: Transactor, id: str, in_full: bool) -> tuple[dict[str, 
     """The task as it is now: its state, or everything that is known of it."""
     number = task_number(id)
     if not in_full:
-        state = scheduler.do(lambda batch: batch.task(number).state(batch.header.now))
+        state = scheduler.do(lambda batch: batch.task(number).state(batch.header.now), number)
         return {}, f"task {number}: {state}"
     from worthwhile.live.explain import tasks  # slow
 
