@@ -9,6 +9,7 @@ quotient of ΣR/ΣC of both groups; how far the estimates are off on average. Li
 from __future__ import annotations
 
 import math
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from worthwhile.proof.trial import Trial
 from worthwhile.simulation.environments.synthetic import synthetic
 from worthwhile.state import empty
 
-SHARE = 0.2  # held out
+SHARE = 0.2  # held out, unless told
 TASKS = 1000
 CROSSED = ("cloud_vm", "bfcl_latency", "evaldevquality_v06", "image_training")
 POLICY = "ratio-imed"
@@ -45,6 +46,7 @@ class World(NamedTuple):
 class Replay(NamedTuple):
     """One run, task by task."""
 
+    share: float  # held out
     kinds: Any
     own: Any  # what the policy would take
     usual: Any  # the baseline
@@ -72,14 +74,14 @@ def world_of(environment: Environment) -> World:
     return World(environment, reward, cost, offers)
 
 
-def played(world: World, engine: Engine, tasks: int, rng: np.random.Generator) -> Replay:
+def played(world: World, engine: Engine, share: float, tasks: int, rng: np.random.Generator) -> Replay:
     """A run with a baseline for every kind, drawn at random."""
     size = world.reward.shape
     engine.bind(Folded(new_totals(*size), empty(engine.seldom.policy, *size, 0), no_features(*size)))
     engine.seed_key = engine.seldom.seed_key = int(rng.integers(1 << 32))
     baselines = [rng.choice(offer.numbers) for offer in world.offers]
     kinds, latent = world.environment.world.draw(rng, tasks)
-    held_out = rng.random(tasks) < SHARE
+    held_out = rng.random(tasks) < share
     own, reward, cost = np.zeros(tasks, int), np.zeros(tasks), np.zeros(tasks)
     for task, kind in enumerate(kinds.tolist()):
         own[task], reward_estimate, cost_estimate = engine.choose(world.offers[kind], {}, task + 1)
@@ -88,7 +90,7 @@ def played(world: World, engine: Engine, tasks: int, rng: np.random.Generator) -
             _, reward_estimate, cost_estimate = engine.judge(kind, option)
         reward[task], cost[task] = world.environment.world.feedback(kind, option, latent[task])
         engine.learn(kind, option, reward_estimate, cost_estimate, reward[task], cost[task], task + 1)
-    return Replay(kinds, own, np.array(baselines)[kinds], held_out, reward, cost)
+    return Replay(share, kinds, own, np.array(baselines)[kinds], held_out, reward, cost)
 
 
 def shown(world: World, run: Replay) -> Shown | None:
@@ -101,7 +103,7 @@ def shown(world: World, run: Replay) -> Shown | None:
     for task in range(len(run.kinds)):
         held = bool(run.held_out[task]) if run.own[task] != run.usual[task] else None
         began = task + 1 if trial.price is None else began
-        trial.add(task, int(run.kinds[task]), held, SHARE, float(run.reward[task]), float(run.cost[task]), False)
+        trial.add(task, int(run.kinds[task]), held, run.share, float(run.reward[task]), float(run.cost[task]), False)
         if held is not None and (gain := trial.gain()) is not None:
             always = always and float(quotient[task]) in gain.always
             difference = trial.difference()
@@ -132,10 +134,10 @@ def naive(run: Replay) -> Estimate:
     return estimate(log, math.sqrt(variance), run.held_out.sum())
 
 
-def measure(report: Report, name: str, world: World, replays: int, tasks: int, rng: np.random.Generator) -> None:
+def measure(report: Report, name: str, world: World, given: Namespace, rng: np.random.Generator) -> None:
     """One table."""
-    engine = engine_of("compiled", make(POLICY), 0)
-    found = [each for _ in range(replays) if (each := shown(world, played(world, engine, tasks, rng)))]
+    engine, size = engine_of("compiled", make(POLICY), 0), (given.share, given.tasks)
+    found = [each for _ in range(given.replays) if (each := shown(world, played(world, engine, *size, rng)))]
     report.note(f"{name}: replays that held out enough to tell", f"{len(found)}")
     limit = 95.0 - 2.0 * math.sqrt(95.0 * 5.0 / len(found))
     for what, holds in coverage(found):
@@ -175,16 +177,17 @@ def main() -> int:
     parser.add_argument("--tables", type=Path, help="folder of recorded tables")
     parser.add_argument("--only", help="of the tables, this one")
     parser.add_argument("--replays", type=int, default=2000, help="of each (2000)")
+    parser.add_argument("--share", type=float, default=SHARE, help=f"held out ({SHARE:g})")
     parser.add_argument("--tasks", type=int, default=TASKS, help=f"of a replay ({TASKS})")
     given = parser.parse_args()
     report, rng = Report(), np.random.default_rng(given.seed)
     for name in CROSSED if given.tables else ():
         if given.only in (None, name):
-            measure(report, name, world_of(recorded(given.tables, name, TABLES[name])), given.replays, given.tasks, rng)
+            measure(report, name, world_of(recorded(given.tables, name, TABLES[name])), given, rng)
     if given.only in (None, "random"):
         for family in FAMILIES:
             problem = random_problem(family, given.seed)
-            measure(report, f"random, {family}", world_of(synthetic(problem)), given.replays, given.tasks, rng)
+            measure(report, f"random, {family}", world_of(synthetic(problem)), given, rng)
     return report.close()
 
 

@@ -140,6 +140,9 @@ def test_results_that_are_all_alike_leave_room_for_others() -> None:
     cautious = cautious_errors([scattered, alike], 1.0)
     assert cautious[0] == pytest.approx(score_errors([scattered, alike], 1.0)[0], rel=0.01)
     assert 0.1 < cautious[1] < 0.2
+    once = one_more(UNKNOWN, 1.0, 1.0, 1.0)
+    assert cautious_errors([scattered, once], 1.0)[1] == pytest.approx(score_errors([scattered, once], 1.0)[1])
+    assert math.isnan(cautious_errors([once], 1.0)[0])  # nobody knows how it scatters
 
 
 def test_where_nothing_has_succeeded_nothing_can_be_told() -> None:

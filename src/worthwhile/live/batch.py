@@ -89,11 +89,11 @@ class Batch(Outcomes):
         if replica.trial is not None or fold.draws:
             row = self.assigned(row, offer, replica.baseline(kind, offer, usual))
             option = row.option
-            self.count_in_flight(row, 1.0)
-        elif fold.has_goal:
-            self.count_in_flight(row, 1.0)
+            if not fold.has_goal:  # the guard may have counted
+                self.count_in_flight(row, 1.0)
         if fold.has_goal:
             row = row._replace(in_flight=in_flight)
+            self.count_in_flight(row, 1.0)
         replica.look_at = min(replica.look_at, row.lease_end)
         self.touched = True
         running[option] = running.get(option, 0) + 1

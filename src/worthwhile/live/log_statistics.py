@@ -276,7 +276,6 @@ def cautious_errors(moments: Sequence[Sums], price: float) -> list[float]:
     pulls = np.array([sums[0] for sums in moments])
     own, borrowed = errors_of(moments, price)
     freedom = np.maximum(pulls - 1.0, 0.0)
-    borrowed = np.where(np.isfinite(borrowed), borrowed, 0.0)
     with np.errstate(all="ignore"):
         squares = np.where(freedom > 0.0, freedom * own**2, 0.0) + A_FEW * borrowed**2
     known: list[float] = np.sqrt(squares / (freedom + A_FEW)).tolist()
