@@ -89,6 +89,7 @@ def draw_ratios(
         curve(panel, marks, mean, policy, (mean - spread, mean + spread) if policy in banded else None)
     reference(panel, marks, np.full(len(marks), results.best.ratio), "optimum θ*")
     panel.set_xscale("log")
+    panel.xaxis.set_minor_formatter("")  # labels between powers of ten would run into each other
 
 
 def add_legend(figure: Any) -> None:
