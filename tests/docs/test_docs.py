@@ -105,11 +105,6 @@ def test_every_block_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pyt
         run(page, block, tmp_path, names)
 
 
-def test_the_readme_has_an_example_of_about_fifteen_lines() -> None:
-    first = next(block for block in blocks(ROOT / "README.md") if block.language == "python")
-    assert 10 <= len(first.text.splitlines()) <= 18
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_shown_in_full_are_the_files_in_examples(page: Path) -> None:
     for block in blocks(page):
@@ -144,7 +139,6 @@ def test_every_file_that_is_mentioned_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("name", LIST)
 def test_every_policy_is_documented(name: str) -> None:
-    assert f"`{name}`" in (ROOT / "README.md").read_text(encoding="utf-8")
     rows = (ROOT / "docs/policies.md").read_text(encoding="utf-8").splitlines()
     assert any(row.startswith(f"| [`{name}`](#") for row in rows)
 
