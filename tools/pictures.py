@@ -55,7 +55,9 @@ def save_page(address: str, path: Path) -> None:
     with browser() as driver:
         driver.get(address)
         WebDriverWait(driver, PATIENCE).until(
-            lambda page: page.execute_script("return document.readyState === 'complete' && document.fonts.status === 'loaded'")
+            lambda page: page.execute_script(
+                "return document.readyState === 'complete' && document.fonts.status === 'loaded'"
+            )
         )
         driver.save_screenshot(str(path))
     with Image.open(path) as image:

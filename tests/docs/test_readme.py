@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
 from test_docs import blocks
+
 from worthwhile import Scheduler
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,10 @@ def test_a_reader_gets_four_good_answers_in_five_for_less_than_the_largest_model
 
 
 def test_a_reader_lets_ci_choose_a_runner(names: dict[str, Any], luck: random.Random) -> None:
-    minutes = {"unit": {"small": 12.0, "medium": 5.0, "large": 4.5}, "browser": {"small": 5.0, "medium": 14.0, "large": 5.0}}
+    minutes = {
+        "unit": {"small": 12.0, "medium": 5.0, "large": 4.5},
+        "browser": {"small": 5.0, "medium": 14.0, "large": 5.0},
+    }
     price = {"small": 0.8, "medium": 1.6, "large": 6.4}
 
     def run_on(runner: str, suite: str, commit: str) -> Any:
