@@ -8,7 +8,7 @@ WORKERS ?= 2
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
 UV      := $(BIN)/uv --quiet
-CHECKED := src tests benchmarks examples tools .ci
+CHECKED := src tests benchmarks examples tools .ci hatch_build.py
 TESTS   := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # a folder of recorded tables, which are not in this repository, and one of tables with features:

@@ -1,15 +1,10 @@
-"""Write the pages of docs/reference from the code: Python, commands, HTTP, settings, metrics.
-
-python tools/reference.py            writes them
-python tools/reference.py --check    says which are not what the code says, and fails
-"""
+"""Write the pages of docs/reference from the code: Python, commands, HTTP, settings, metrics (`make reference`)."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -75,8 +70,8 @@ def cli() -> str:
     brief = helps(top)
     parts = [part for name, command in commands(top).items() for part in described(name, command, brief.get(name, ""))]
     about = (
-        "Every command and its options, as `worthwhile COMMAND --help` has them. Exit codes: 0 done, 1 something failed,\n"
-        "2 bad input, 130 interrupted."
+        "Every command and its options, as `worthwhile COMMAND --help` has them. Exit codes: 0 done, 1 something\n"
+        "failed, 2 bad input, 130 interrupted."
     )
     return page("Commands", about, *parts)
 
@@ -208,19 +203,11 @@ def metrics() -> str:
 PAGES: dict[str, Callable[[], str]] = {"api": api, "cli": cli, "http": http, "settings": settings, "metrics": metrics}
 
 
-def main(check: bool) -> int:
-    made = {FOLDER / f"{name}.md": make() for name, make in PAGES.items()}
-    stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
-    if check:
-        for path in stale:
-            print(f"{path.name} is not what the code says: make reference")
-        return int(bool(stale))
+def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for path, text in made.items():
-        path.write_text(text, encoding="utf-8")
-    print(f"{len(stale)} of {len(made)} pages changed: {FOLDER}")
-    return 0
+    for name, make in PAGES.items():
+        (FOLDER / f"{name}.md").write_text(make(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main("--check" in sys.argv[1:]))
+    main()
