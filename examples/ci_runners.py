@@ -1,4 +1,4 @@
-"""Which runner should a build get? Three suites, three machines: the bigger the dearer, but somebody waits.
+"""Which runner should a build get? Three suites, three machines: bigger ones cost more, but somebody waits.
 
 A verdict is worth 1, red or green. Its cost is the machine's minutes at their price, and the minutes that a developer
 waits. A runner that dies has failed: what it cost is paid, and the build goes to another one.

@@ -125,3 +125,9 @@ def test_a_broken_link_fails_the_build_of_the_site(link: str, fails: bool, tmp_p
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     assert fails or (tmp_path / "build/site/index.html").exists()
+
+
+def test_every_list_begins_after_an_empty_line_or_the_site_would_not_show_it_as_one() -> None:
+    for page in site_pages.pages():
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        assert not re.findall(r"^(?!\* |\d+\. | ).*\S.*\n(?:\* |1\. ).*", prose, re.M), page.name
