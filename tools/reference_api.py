@@ -63,13 +63,13 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def documented(name: str, thing: Any, level: str = "##") -> str:
-    code = f"```python\n{signature(thing, name) if callable(thing) else name}\n```"
+    code = f"```py\n{signature(thing, name) if callable(thing) else name}\n```"
     parts = [f"{level} {name}", code, words(thing)]
     if inspect.isclass(thing):
         for method, value in methods(thing):
             function = getattr(value, "fget", None) or getattr(value, "__func__", value)
             shown = f"{name}.{method}" if isinstance(value, property) else signature(function, f"{name}.{method}")
-            parts.append(f"### {name}.{method}\n\n```python\n{shown}\n```\n\n{words(function)}".rstrip())
+            parts.append(f"### {name}.{method}\n\n```py\n{shown}\n```\n\n{words(function)}".rstrip())
     return "\n\n".join(part for part in parts if part)
 
 
