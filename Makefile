@@ -8,7 +8,7 @@ WORKERS ?= 2
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
 UV      := $(BIN)/uv --quiet
-CHECKED := src tests benchmarks examples .ci
+CHECKED := src tests benchmarks examples tools .ci hatch_build.py
 TESTS   := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # a folder of recorded tables, which are not in this repository, and one of tables with features:
@@ -17,10 +17,10 @@ RECORDED   := $(if $(TABLES),--tables $(TABLES))
 BENCHMARKS := "regret.py $(RECORDED)" "arena.py $(RECORDED)" "sharing.py $(RECORDED)" $(if $(TABLES),"history.py $(RECORDED)" "goals.py $(RECORDED)") $(if $(CONTEXTUAL),"features.py --tables $(CONTEXTUAL)") small_gaps.py speed.py live.py service.py service_cpu.py work.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test coverage quick lint oldest audit sbom bench soak clean
+.PHONY: help demo compare docs reference pictures test coverage quick lint oldest audit sbom bench soak clean
 
 help:  ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed  ## Train 600 real networks, learning how long is worth it, with a dashboard (a minute): results/demo
 	$(BIN)/worthwhile train --data bundled --tasks 600 --out results/demo
@@ -34,6 +34,19 @@ compare: $(VENV)/.installed  ## Try all policies on the paper's seven kinds: a t
 	@echo "Twenty policies, twenty runs of 30 000 tasks each. The first time, every policy is compiled: about a minute."
 	$(BIN)/worthwhile simulate seven-kinds --policy all --tasks 30000 --runs 20 --progress \
 	  --plot results/compare.png --out results/compare.csv
+
+docs: reference $(VENV)/.installed-docs  ## Build the documentation as a site to search: build/site. A broken link fails
+	$(BIN)/python tools/site_pages.py
+	$(BIN)/zensical build --strict --config-file mkdocs.yml
+	@echo "To read it: $(BIN)/python -m http.server --directory build/site"
+
+reference: $(VENV)/.installed  ## Write docs/reference from the code
+	$(BIN)/python tools/reference.py
+
+pictures: $(VENV)/.installed-dev $(VENV)/.browser  ## Make the README's figure and screenshot from a new run of the demo (two minutes)
+	rm -rf results/pictures
+	$(BIN)/worthwhile train --data bundled --tasks 600 --out results/pictures --no-dashboard
+	$(BIN)/python tools/pictures.py results/pictures docs
 
 test: lint $(VENV)/.installed-dev $(VENV)/.browser  ## Check everything: lint, types, layers, all tests
 	$(TESTS) -m "not long"
@@ -98,6 +111,12 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "Installing the development tools into $(VENV) …"
 	@$(PIP) install --quiet --upgrade 'pip>=25.1'
 	@$(PIP) install --quiet --group dev
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	@echo "Installing the tools for the documentation into $(VENV) …"
+	@$(PIP) install --quiet --upgrade 'pip>=25.1'
+	@$(PIP) install --quiet --group docs
 	@touch $@
 
 # uv, since pip cannot ask for the oldest versions; what it makes is inside $(VENV), so that clean takes it along

@@ -496,7 +496,7 @@ ENDPOINTS = (
     Endpoint("GET", ONE + "/series", "read", series, "The ratio over time", query=schemas.Points),
     Endpoint("GET", ONE + "/export", "read", export, "The log", query=schemas.Format, content_types=LOG),
     Endpoint("POST", ONE + "/retire", "admin", retire, "Never choose it again", schemas.Retire),
-    Endpoint("POST", ONE + "/restore", "admin", restore, "Undo that", schemas.Retire),
+    Endpoint("POST", ONE + "/restore", "admin", restore, "Let it be chosen again", schemas.Retire),
     Endpoint("POST", ONE + "/pause", "admin", pause, "Let every task take the baseline", schemas.Nothing),
     Endpoint("POST", ONE + "/resume", "admin", resume, "Decide again", schemas.Nothing),
     Endpoint("POST", ONE + "/forget", "admin", forget, "Forget features and reasons of tasks", schemas.Forget),
