@@ -31,6 +31,7 @@ from worthwhile.live.recorded import as_option
 from worthwhile.live.summary import counted
 
 STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
+OR_SERVICE = f"{STORE}, or http://host:8080 of a service (its token in WORTHWHILE_TOKEN)"
 DECIDE = """\
 Prints the task's id and the option, with a tab in between. An option that reads as JSON (5, true, null) is a number or
 that word, everything else is text. --feature says what is known of the task beside its kind, with values that are
@@ -141,7 +142,7 @@ def add_commands(commands: Any) -> None:
 
     def add(name: str, help: str, epilog: str, run: Callable[[argparse.Namespace], int]) -> Any:
         parser = commands.add_parser(name, help=help, epilog=epilog)
-        parser.add_argument("store", metavar="STORE", help=STORE)
+        parser.add_argument("store", metavar="STORE", help=OR_SERVICE)
         parser.add_argument("--name", help="of the scheduler (default, or the only one there is)")
         parser.set_defaults(run=run)
         return parser

@@ -7,7 +7,7 @@ import os
 import sys
 
 from worthwhile import __version__
-from worthwhile.cli import live, serve, simulate, work
+from worthwhile.cli import live, run, serve, simulate, work
 from worthwhile.cli.arguments import INTERRUPTED, Parser
 from worthwhile.cli.output import say
 from worthwhile.errors import Error
@@ -44,6 +44,7 @@ def parser() -> Parser:
     live.add_commands(commands)
     serve.add_commands(commands)
     work.add_commands(commands)
+    run.add_commands(commands)
     for command in commands.choices.values():
         command.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     return top

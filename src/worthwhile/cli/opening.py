@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import os
+from typing import TYPE_CHECKING
 
 from worthwhile.errors import BadParameter
 from worthwhile.formatting import shown
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores import open_store
 
+if TYPE_CHECKING:
+    from worthwhile.service.client import Client
+
+TOKEN = "WORTHWHILE_TOKEN"  # in the environment: where a service wants one
 DEFAULT_NAME, MOST_NAMES = "default", 10  # of a scheduler that nobody named; names in a message
 
 
-def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
+def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler | Client:
+    """The scheduler of a store, or of a service if the address is one's."""
+    if arguments.store.startswith(("http://", "https://")):
+        from worthwhile.service.client import Client
+
+        return Client(arguments.store, os.environ.get(TOKEN), arguments.name or DEFAULT_NAME)
     return Scheduler(arguments.store, arguments.name or usual_name(arguments.store, create), create=create)
 
 
