@@ -20,6 +20,7 @@ import numpy as np
 from worthwhile.errors import BadParameter, StoreError, StoreReplaced, UnknownScheduler
 from worthwhile.goals.goal import Goal
 from worthwhile.live.batch import Batch, Spoiled
+from worthwhile.live.curves import Curves
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
 from worthwhile.live.history import Line, lines
@@ -53,6 +54,7 @@ class Transactor(GroupCommit):
         # what the latest explanation was based on: the next one is often near; by how often something was forgotten
         self.explained: dict[int, Snapshot] = {}
         self.statistics = LogStatistics(self.do)
+        self.curves = Curves()
         self.latest_time = -math.inf  # by the store's clock
         self.batch: Sequence[Request] = ()  # for `attempt`; a lambda that hands it over costs a pair in memory 1.5 %
         IN_USE.add(self)
