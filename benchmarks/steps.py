@@ -1,6 +1,6 @@
 """What stopping at the right step earns: against the length chosen in advance, and against Optuna's pruners.
 
-    python benchmarks/steps.py [--tables FOLDER] [--runs 1000] [--seeds 3]
+    python benchmarks/steps.py [--tables FOLDER] [--runs 600] [--seeds 1] [--slow]
 
 Every world has kinds of runs with recorded curves: reward and cost after every step. Runs come in random order, each
 picks a curve of its kind. All figures are ΣR/ΣC as a share of the best length of every kind, known in advance: 1 is
@@ -147,8 +147,8 @@ RULES: dict[str, Rule] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=Path, help="folder of recorded tables")
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=600)
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--slow", action="store_true", help="the pruners as well, which take minutes")
     known = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
