@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,9 +32,9 @@ def two_sorts(number: int) -> Sequence[float]:
     return [0.2, 0.3, 0.5, 0.8, 2.0, 6.0] if good else [0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def scheduler(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    with Scheduler(None if request.param == "memory" else tmp_path / "steps.db", seed=1) as made:
+@pytest.fixture
+def scheduler(address: str) -> Iterator[Scheduler]:
+    with Scheduler(address, seed=1) as made:
         yield made
 
 
@@ -60,7 +59,9 @@ def test_the_log_has_the_length_at_which_a_run_has_stopped_and_all_shorter_ones(
         assert (option.pulls, option.observed) == (len(reached), len(passed))
     assert scheduler.rebuild()
     assert sum(line.cost or 0.0 for line in lines) == sum(float(line.option) for line in lines)
-    words = [scheduler.explain(line.task).why for line in lines]
+    explained = [scheduler.explain(line.task) for line in lines]
+    assert all(explanation.repeated for explanation in explained)
+    words = [explanation.why for explanation in explained]
     assert any("the run stopped there" in why and "the policy would have taken" in why for why in words)
 
 
