@@ -12,7 +12,8 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import numpy as np
@@ -20,7 +21,6 @@ import numpy as np
 from worthwhile.errors import BadParameter, StoreError, StoreReplaced, UnknownScheduler
 from worthwhile.goals.goal import Goal
 from worthwhile.live.batch import Batch, Spoiled
-from worthwhile.live.curves import Curves
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
 from worthwhile.live.history import Line, lines
@@ -39,6 +39,9 @@ MOST_CONFLICTS = 10  # with other transactions, until a batch is given up
 CLOCKS_DIFFER = 60.0  # seconds: a store's clock that goes back by more was set
 LONGEST_PAUSE = 0.05  # seconds, until it is tried again
 
+if TYPE_CHECKING:
+    from worthwhile.live.curves import Curves
+
 log = logging.getLogger(__name__)
 
 
@@ -54,7 +57,6 @@ class Transactor(GroupCommit):
         # what the latest explanation was based on: the next one is often near; by how often something was forgotten
         self.explained: dict[int, Snapshot] = {}
         self.statistics = LogStatistics(self.do)
-        self.curves = Curves()
         self.latest_time = -math.inf  # by the store's clock
         self.batch: Sequence[Request] = ()  # for `attempt`; a lambda that hands it over costs a pair in memory 1.5 %
         IN_USE.add(self)
@@ -282,6 +284,13 @@ class Transactor(GroupCommit):
             if not rows:
                 fold.miss(until)
         return fold
+
+    @cached_property
+    def curves(self) -> Curves:
+        """What runs of many steps have brought so far; made when one begins."""
+        from worthwhile.live.curves import Curves
+
+        return Curves()
 
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""
