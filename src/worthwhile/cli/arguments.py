@@ -24,13 +24,14 @@ if TYPE_CHECKING:  # imported where they are needed: deciding and reporting need
 
 INTERRUPTED = 130  # the exit code after Ctrl-C, as shells count: 128 + SIGINT
 STORE = "a SQLite file (tasks.db, sqlite:///tasks.db) or postgresql://user@host/database"
+OR_SERVICE = f"{STORE}, or http://host:8080 of a service (its token in WORTHWHILE_TOKEN)"
 TABLE_FORMATS = (".parquet", ".csv")
 READABLE = (*TABLE_FORMATS, ".jsonl")
 
 
 def add_scheduler(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
     """What every command on a scheduler needs, and what it does."""
-    parser.add_argument("store", metavar="STORE", help=STORE)
+    parser.add_argument("store", metavar="STORE", help=OR_SERVICE)
     parser.add_argument("--name", help="of the scheduler (default, or the only one there is)")
     parser.set_defaults(run=run)
     return parser

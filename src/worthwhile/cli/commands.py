@@ -16,6 +16,7 @@ GROUPS: dict[str, dict[str, Command]] = {
     "real tasks": {
         "decide": Command("deciding", "choose an option for a task"),
         "report": Command("deciding", "say what came of a task"),
+        "run": Command("run", "run a command with an option, and report it"),
         "work": Command("work", "run tasks and report them"),
         "serve": Command("serve", "schedulers over HTTP, with a dashboard"),
         "train": Command("work", "train real networks as tasks"),

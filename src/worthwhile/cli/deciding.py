@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from worthwhile.cli.arguments import add_scheduler, feature, features_from
 from worthwhile.cli.help import add_parser
-from worthwhile.cli.opening import asked
+from worthwhile.cli.opening import asked, is_service, opened
 from worthwhile.cli.output import show
 from worthwhile.errors import BadParameter
 from worthwhile.formatting import shown
@@ -65,10 +65,15 @@ def run_decide(arguments: argparse.Namespace) -> int:
     """worthwhile decide"""
     options, features = [as_option(text) for text in arguments.options], features_from(arguments.feature)
     usual = None if arguments.usual is None else as_option(arguments.usual)
-    nobody = cast(Decider, None)  # reports through this task
-    request = Deciding(nobody, arguments.kind, options, arguments.key, arguments.lease, features, usual)
-    with asked(arguments, create=True) as scheduler:
-        task = scheduler.ask(request)
+    about = arguments.kind, options, arguments.key, arguments.lease, features, usual
+    if is_service(arguments.store):
+        with opened(arguments) as scheduler:
+            kind, options, key, lease, features, usual = about
+            task = scheduler.decide(kind, options, key=key, lease=lease, features=features, usual=usual)
+    else:
+        nobody = cast(Decider, None)  # reports through this task
+        with asked(arguments, create=True) as transactor:
+            task = transactor.ask(Deciding(nobody, *about))
     text = f"{task.id}\t{shown(task.option)}"
     show({"task": task.id, "kind": task.kind, "option": task.option}, text, arguments.json)
     return 0
@@ -77,10 +82,13 @@ def run_decide(arguments: argparse.Namespace) -> int:
 def run_report(arguments: argparse.Namespace) -> int:
     """worthwhile report"""
     check_report(arguments)
-    request = reported(arguments)
-    with asked(arguments) as scheduler:
-        scheduler.ask(request)
-        facts, text = what_came(scheduler, arguments.id, arguments.json)
+    if is_service(arguments.store):
+        facts, text = report_to_service(arguments)
+    else:
+        request = reported(arguments)
+        with asked(arguments) as transactor:
+            transactor.ask(request)
+            facts, text = what_came(transactor, arguments.id, arguments.json)
     show(facts, text, arguments.json)
     return 0
 
@@ -102,6 +110,19 @@ def reported(arguments: argparse.Namespace) -> Request:
     if arguments.failed:
         return failing(arguments.id, arguments.cost, arguments.reason or "")
     return Reporting(arguments.id, arguments.reward, arguments.cost)
+
+
+def report_to_service(arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """The same through a service."""
+    with opened(arguments) as scheduler:
+        if arguments.cancel:
+            scheduler.cancel(arguments.id)
+        elif arguments.failed:
+            scheduler.fail(arguments.id, arguments.cost, arguments.reason or "")
+        else:
+            scheduler.report(arguments.id, arguments.reward, arguments.cost)
+        [line] = scheduler.tasks([arguments.id])
+    return asdict(line), f"task {line.task}: {line.state}"
 
 
 def what_came(scheduler: Transactor, id: str, in_full: bool) -> tuple[dict[str, Any], str]:

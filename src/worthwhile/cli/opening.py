@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,12 +16,24 @@ from worthwhile.live.validation import check_text
 
 if TYPE_CHECKING:
     from worthwhile.live.scheduler import Scheduler
+    from worthwhile.service.client import Client
 
+TOKEN = "WORTHWHILE_TOKEN"  # in the environment: where a service wants one
 DEFAULT_NAME, MOST_NAMES = "default", 10  # of a scheduler that nobody named; names in a message
 
 
-def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler:
-    from worthwhile.live.scheduler import Scheduler  # with all that it can do, which takes a while
+def is_service(address: str) -> bool:
+    """Whether a store's address is that of a service."""
+    return address.startswith(("http://", "https://"))
+
+
+def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler | Client:
+    """The scheduler of a store, or of a service if the address is one's. Imported here: either takes a while."""
+    if is_service(arguments.store):
+        from worthwhile.service.client import Client
+
+        return Client(arguments.store, os.environ.get(TOKEN), arguments.name or DEFAULT_NAME)
+    from worthwhile.live.scheduler import Scheduler
 
     return Scheduler(arguments.store, name_of(arguments, create), create=create)
 

@@ -119,6 +119,20 @@ class Batch(Outcomes):
             row = row._replace(option=option, reward_estimate=float(reward) + 0.0, cost_estimate=float(cost) + 0.0)
         return row._replace(mode=mode, own=own, probability=probability)
 
+    def stop_at(self, row: TaskRow, option: int) -> None:
+        """A task that runs has become one with another option on offer; what the policy had chosen is kept."""
+        if option == row.option:
+            return
+        _, reward, cost = self.replica.fold.engine.judge(row.kind, option)
+        self.count_in_flight(row, -1.0)
+        self.count_instead(row, option)
+        row = row._replace(
+            option=option, own=row.option if row.own is None else row.own, probability=None,
+            reward_estimate=float(reward) + 0.0, cost_estimate=float(cost) + 0.0,
+        )  # fmt: skip
+        self.count_in_flight(row, 1.0)
+        self.replace(row)
+
     def is_allowed(self, trial: TrialSettings, kind: int) -> bool:
         """Whether the guard lets a task take another option than the baseline, by what the log had so far."""
         replica, reports = self.replica, self.header.reports

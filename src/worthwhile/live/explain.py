@@ -13,7 +13,7 @@ from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.fold import Fold
 from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
-from worthwhile.live.stores.base import CHOSEN, GUARDED, HELD_OUT, MODES, RESULT, STATES, TaskRow
+from worthwhile.live.stores.base import CHOSEN, GUARDED, HELD_OUT, MODES, NO_BASELINE, RESULT, STATES, TaskRow
 from worthwhile.live.stores.schema import Damaged
 from worthwhile.live.summary import counted
 from worthwhile.live.validation import Option, features_in
@@ -192,6 +192,8 @@ def instead_of_own(row: TaskRow, replica: Replica) -> str:
     own = f"the policy would have taken {shown(replica.option(row.own or 0))}"
     if row.mode == GUARDED:
         return f"the guard took the baseline, because too much may have been lost already; {own}"
+    if row.mode in (CHOSEN, NO_BASELINE):
+        return f"the run stopped there, because of what it had brought so far; {own}"
     if row.mode == HELD_OUT:
         return f"the task was held out, to compare: it got the baseline, {own}"
     return f"it was drawn at random, to explore; {own}"

@@ -135,6 +135,12 @@ class Rows:
         if self.sums is not None and row.ended() and row.lease_end > self.header.now:
             self.count_in_flight(row, -1.0)
 
+    def count_instead(self, row: TaskRow, option: int) -> None:
+        """A running task goes on with another option than it was counted with."""
+        if row.kind in self.counts and row.lease_end > self.header.now:
+            counts = self.counts[row.kind]
+            counts[row.option], counts[option] = counts[row.option] - 1, counts.get(option, 0) + 1
+
     def replace(self, row: TaskRow) -> None:
         """A task has changed, but runs or does not run as before."""
         self.touched = True

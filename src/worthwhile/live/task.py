@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadFeedback, Error
 from worthwhile.live.validation import Option
+
+if TYPE_CHECKING:
+    from worthwhile.live.steps import Steps
 
 
 class Feedback(Protocol):
@@ -35,6 +39,7 @@ class Task:
     reward: float | None = None
     cost: float | None = None
     attempt = 0  # at this task; the first is 0
+    made: Steps | None = None  # by a task whose options are lengths
     over = False  # whether it was failed or cancelled through this object
 
     def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option, state: str = "running") -> None:
@@ -43,12 +48,31 @@ class Task:
 
     def report(self, reward: float | None = None, cost: float | None = None) -> None:
         """What came of it: both at once, or one now and the other later."""
-        self.scheduler.report(self.id, reward, cost, self.attempt)
+        if self.made is not None:
+            self.made.report(reward, cost)
+        else:
+            self.scheduler.report(self.id, reward, cost, self.attempt)
 
     def fail(self, cost: float | None = None, reason: str = "") -> None:
         """It has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
         self.scheduler.fail(self.id, cost, reason, self.attempt)
         self.over = True
+
+    def steps(self, lengths: Sequence[Option]) -> Steps:
+        """For a task whose options are lengths: go on while the next steps are worth their cost, at most to the last.
+
+        Every step ends with `progress`; the task reports the length at which it stops.
+        """
+        from worthwhile.live.steps import Steps
+
+        self.made = Steps(self, lengths)
+        return self.made
+
+    def progress(self, reward: float, cost: float | None = None) -> None:
+        """After a step: what the task would bring if it ended here, and what it has cost so far (the time)."""
+        if self.made is None:
+            raise BadFeedback(f"task {self.id} makes no steps; write `for length in task.steps(lengths)`")
+        self.made.progress(reward, cost)
 
     def observe(self, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if this task showed it on the side."""
@@ -79,7 +103,7 @@ class Task:
             self.cancel()
             raise BadFeedback(f"task {self.id} has no reward; set task.reward before the block ends, or call task.fail")
         else:
-            self.report(self.reward, took if self.cost is None else self.cost)
+            self.report(self.reward, took if self.cost is None and self.made is None else self.cost)
 
     def end_with(self, error: BaseException, cost: float) -> None:
         """The block has raised: a failure, unless somebody has stopped it. The error goes on in any case."""

@@ -42,6 +42,9 @@ MOST_CONFLICTS = 10  # with other transactions, until a batch is given up
 CLOCKS_DIFFER = 60.0  # seconds: a store's clock that goes back by more was set
 LONGEST_PAUSE = 0.05  # seconds, until it is tried again
 
+if TYPE_CHECKING:
+    from worthwhile.live.curves import Curves
+
 log = logging.getLogger(__name__)
 
 
@@ -301,6 +304,13 @@ class Transactor(GroupCommit):
             if not rows:
                 fold.miss(until)
         return fold
+
+    @cached_property
+    def curves(self) -> Curves:
+        """What runs of many steps have brought so far; made when one begins."""
+        from worthwhile.live.curves import Curves
+
+        return Curves()
 
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""

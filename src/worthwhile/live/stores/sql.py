@@ -243,7 +243,7 @@ class SqlTransaction(ABC):
                  row.attempts, row.lease_end, row.holder, task_checksum(id, row), id, row.task)
                 for row in changed
             ])  # fmt: skip
-            if again := [row for row in changed if row.attempts is not None]:
+            if again := [row for row in changed if row.attempts is not None or row.own is not None]:
                 self.write(CHANGE_DECISIONS, [
                     (row.pending, row.reward_estimate, row.cost_estimate, row.price, row.seen, row.policy, row.decided,
                      row.probability, row.own, row.in_flight, id, row.task)
