@@ -107,7 +107,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 $(VENV)/.integrations: $(VENV)/.installed-dev $(VENV)/.node
 	@echo "Installing what is integrated with into $(VENV) …"
 	@$(PIP) install --quiet --editable '.[celery,otel,ray]' opentelemetry-sdk
-	@npm install --silent --prefix $(VENV)/npm openapi-typescript openapi-fetch typescript
+	@npm install --silent --prefix $(VENV)/npm openapi-typescript openapi-fetch typescript@5 tsx
 	@touch $@
 
 # uv, since pip cannot ask for the oldest versions; what it makes is inside $(VENV), so that clean takes it along
