@@ -5,7 +5,10 @@ four times in five, as cheaply as possible. Whether one was is found out after i
 
 Prints, more or less:
 
-    200 questions: 82% right, 80% wanted, 0.85 cents a thousand tokens more text
+    200 questions, 5 calls failed: 82% right, 80% wanted
+    openai/large: 65% of the calls
+    openai/small: 32% of the calls
+    openai/medium: 2% of the calls, benched
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -27,6 +28,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Item .* using the `ReadOnly` qualifier:UserWarning"),  # LiteLLM's own types
 ]
 
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "litellm_routing.py"
 PRICES = {"small": 1e-6, "large": 1e-5}  # per token
 QUESTION = [{"role": "user", "content": "What is the name of the capital of this country?"}]
 INTERNAL_ERROR = "litellm.InternalServerError"
@@ -400,3 +403,16 @@ def test_the_proxys_callers_find_the_task_in_a_header() -> None:
         headers = going_on(lambda: callback.async_post_call_response_headers_hook(values, None, None))
         assert headers == {"x-worthwhile-task": only(scheduler).task}
         assert going_on(lambda: callback.async_post_call_response_headers_hook({}, None, None)) is None
+
+
+def test_the_example_keeps_its_floor_and_the_page_shows_it() -> None:
+    done = run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=NET, check=True)
+    found = re.match(r"200 questions, (\d+) calls failed: (\d+)% right, 80% wanted\n", done.stdout)
+    assert found is not None
+    assert int(found[1]) < 20
+    assert int(found[2]) >= 75
+    assert "openai/medium" in done.stdout.partition(", benched")[0].rpartition("\n")[2]
+    page = (ROOT / "docs" / "integrations" / "litellm.md").read_text(encoding="utf-8")
+    part = page.partition("<!-- not run: a part of litellm_routing.py -->\n```python\n")[2].partition("```")[0]
+    assert part
+    assert part in EXAMPLE.read_text(encoding="utf-8")
