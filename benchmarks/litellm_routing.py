@@ -93,6 +93,13 @@ async def timed(to: Any, tasks: list[tuple[str, str]]) -> dict[str, list[float]]
     return took
 
 
+async def all_reported(scheduler: Scheduler) -> None:
+    """LiteLLM tells of a call in the background, a moment later."""
+    GLOBAL_LOGGING_WORKER.start()
+    while any(task.state == "running" for task in scheduler.latest(1000)):
+        await asyncio.sleep(0.01)
+
+
 def said(answer: Any) -> tuple[float, float]:
     """Reward and cost."""
     reward, cost = answer.choices[0].message.content.split()
@@ -132,6 +139,7 @@ def compared(store: str, tasks: Any, options: list[str], prices: Any, arguments:
         litellm.callbacks, models = [routing], router(options, prices, "simple-shuffle")
         tell(f"worthwhile, {store.rpartition('.')[2][:6]}", *asyncio.run(replayed(models, tasks)))
         took = asyncio.run(timed(models, tasks[: arguments.timed]))
+        asyncio.run(all_reported(scheduler))
         litellm.callbacks = []
         routing.close()
     decided, undecided = (np.quantile(took[group], [0.5, 0.99]) for group in took)

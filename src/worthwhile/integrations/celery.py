@@ -110,7 +110,7 @@ class Decided(CeleryTask):  # type: ignore[misc]
         super().before_start(task_id, args, kwargs)
 
     def _seconds(self) -> float:
-        return max(time.perf_counter() - self.request.began, 1e-9)
+        return max(time.perf_counter() - float(self.request.began), 1e-9)
 
     def on_success(self, retval: Any, task_id: str, args: Any, kwargs: Any) -> None:
         """Report what it returned."""
