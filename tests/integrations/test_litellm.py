@@ -405,6 +405,7 @@ def test_the_proxys_callers_find_the_task_in_a_header() -> None:
         assert going_on(lambda: callback.async_post_call_response_headers_hook({}, None, None)) is None
 
 
+@pytest.mark.integration  # LiteLLM is imported once more for it
 def test_the_example_keeps_its_floor_and_the_page_shows_it() -> None:
     done = run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=NET, check=True)
     found = re.match(r"200 questions, (\d+) calls failed: (\d+)% right, 80% wanted\n", done.stdout)
