@@ -373,7 +373,7 @@ def test_a_decision_that_takes_too_long_is_not_waited_for_and_cancelled(caplog: 
         assert only(scheduler).state == "running"
         scheduler.go_on.set()
         callback.close()
-        assert (only(scheduler).state, callback.overdue) == ("cancelled", set())
+        assert (only(scheduler).state, callback.late) == ("cancelled", set())
     assert "no decision within 0.05 s" in caplog.text
 
 

@@ -90,7 +90,7 @@ class Routing(CustomLogger):  # type: ignore[misc]
         self.cost_name, self.cost, self.patience = cost, COSTS[cost], patience
         self.deciding = ThreadPoolExecutor(THREADS, "worthwhile-decide")
         self.reporting = ThreadPoolExecutor(THREADS, "worthwhile-report")
-        self.overdue: set[Future[Task | None]] = set()  # decisions that nobody waits for any more
+        self.late: set[Future[Task | None]] = set()  # decisions that nobody waits for any more
         self.warned: set[str] = set()
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class Routing(CustomLogger):  # type: ignore[misc]
 
     async def _in_time(self, decide: Callable[[], Task | None]) -> Task | None:
         """A decision, unless it takes too long: then it is cancelled, and nobody else waits before that is over."""
-        if self.overdue:
+        if self.late:
             return None
         future = self.deciding.submit(decide)
         try:
@@ -163,7 +163,7 @@ class Routing(CustomLogger):  # type: ignore[misc]
         return None
 
     def _give_up(self, future: Future[Task | None]) -> None:
-        self.overdue.add(future)
+        self.late.add(future)
         future.add_done_callback(self._too_late)
 
     def _too_late(self, future: Future[Task | None]) -> None:
@@ -175,7 +175,7 @@ class Routing(CustomLogger):  # type: ignore[misc]
         except Error as error:
             log.warning("a decision that came too late: %s", error)
         finally:
-            self.overdue.discard(future)
+            self.late.discard(future)
 
     async def async_post_call_success_deployment_hook(
         self, request_data: Values, response: Any, call_type: Any
