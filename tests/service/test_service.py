@@ -494,7 +494,16 @@ def test_the_description_names_every_endpoint(served: Served) -> None:
     assert described == {(one.method, one.path) for one in ENDPOINTS}
     ids = [one["operationId"] for methods in found["paths"].values() for one in methods.values()]
     assert len(set(ids)) == len(ids)
-    assert found["components"]["schemas"]["Decide"]["additionalProperties"] is False
+    messages = found["components"]["schemas"]
+    assert messages["Decide"]["additionalProperties"] is False
+
+
+def test_the_description_says_what_is_always_there_and_what_may_be_left_out(served: Served) -> None:
+    messages = served.get("/v1/openapi.json").json()["components"]["schemas"]
+    assert messages["Decide"]["required"] == ["kind", "options"]
+    assert set(messages["Decided"]["required"]) == set(messages["Decided"]["properties"]) - {"attempt"}
+    assert set(messages["Explanation"]["required"]) == set(messages["Explanation"]["properties"])
+    assert "expired" in messages["TaskLine"]["properties"]["state"]["enum"]
 
 
 def test_the_address_of_an_error_is_a_place_on_the_page_of_the_api(served: Served) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 
 from worthwhile import __version__
+from worthwhile.service import schemas
 from worthwhile.service.endpoint import Endpoint
 from worthwhile.service.schemas import Problem
 
@@ -24,6 +26,7 @@ REFUSALS = {
     "503": "busy, or the store is away; repeat it after Retry-After seconds",
 }
 HEADER_KEY = "[!-~]{1,190}"  # ten fewer than a key may have: of many, each gets a number behind it
+STATES = ["running", "reported", "failed", "cancelled", "expired"]  # of a task
 ABOUT = "Decide for real tasks, report what came of them, and learn to earn the most reward per cost."
 
 
@@ -32,10 +35,14 @@ def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     types: list[Any] = [Problem]
     for endpoint in endpoints:
         types += [each for each in (endpoint.body, endpoint.query, endpoint.answer) if each not in (None, *types)]
-    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    described, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    queries = {endpoint.query.__name__ for endpoint in endpoints if endpoint.query}
+    for name, component in components.items():
+        if name not in queries:
+            say_what_is_always_there(getattr(schemas, name, None), component)
 
     def schema(of: Any) -> dict[str, Any]:
-        return schemas[types.index(of)]
+        return described[types.index(of)]
 
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -47,6 +54,24 @@ def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{"token": []}],
     }
+
+
+def say_what_is_always_there(message: Any, component: dict[str, Any]) -> None:
+    """In an answer everything is, unless its type leaves defaults out; in a request, what has a default may be missing.
+
+    Generators of clients take a field with a default for one that has to be there, so none is left in the description.
+    """
+    is_struct = isinstance(message, type) and issubclass(message, msgspec.Struct)
+    may_be_missing = is_struct and (issubclass(message, schemas.Message) or message.__struct_config__.omit_defaults)
+    fields: dict[str, dict[str, Any]] = component.get("properties", {})
+    for name, field in fields.items():
+        default = field.pop("default", None)
+        if may_be_missing and default is not None:
+            field["description"] = f"{field.get('description', '')}; {json.dumps(default)} if left out".lstrip("; ")
+        if name == "state":
+            field["enum"] = STATES
+    if fields and not may_be_missing:
+        component["required"] = list(fields)
 
 
 def operation(endpoint: Endpoint, schema: Any, components: dict[str, Any]) -> dict[str, Any]:
