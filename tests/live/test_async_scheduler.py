@@ -78,9 +78,7 @@ def test_a_task_ends_as_its_block_does() -> None:
             async with scheduler.task("a", OPTIONS):
                 pass
         with pytest.raises(ValueError, match="own") as found:
-            async with scheduler.task("a", OPTIONS) as task:
-                await task.report(0.5, 2.0)
-                raise ValueError("own")
+            await report_and_raise(scheduler)
         assert not hasattr(found.value, "__notes__")
         async with await scheduler.decide("a", OPTIONS) as task:
             await task.fail(3.0, "broken")
@@ -94,6 +92,12 @@ def test_a_task_ends_as_its_block_does() -> None:
         }  # fmt: skip
 
     in_memory(use)
+
+
+async def report_and_raise(scheduler: AsyncScheduler) -> None:
+    async with scheduler.task("a", OPTIONS) as task:
+        await task.report(0.5, 2.0)
+        raise ValueError("own")
 
 
 def test_a_cancelled_coroutine_cancels_its_task() -> None:
@@ -123,7 +127,7 @@ def test_a_decision_that_nobody_waits_for_leaves_no_task_behind_unless_it_has_a_
     key: str | None, state: str
 ) -> None:
     async def use(scheduler: AsyncScheduler) -> None:
-        with held(scheduler):
+        with Held(scheduler):
             asked = asyncio.create_task(scheduler.decide("a", OPTIONS, key=key))
             await asyncio.sleep(0)
             asked.cancel()
@@ -145,7 +149,7 @@ def test_who_is_cancelled_twice_still_has_his_task_cancelled() -> None:
 
         running = asyncio.create_task(forever())
         await began.wait()
-        with held(scheduler):
+        with Held(scheduler):
             running.cancel()
             await asyncio.sleep(0)
             running.cancel()
@@ -155,7 +159,7 @@ def test_who_is_cancelled_twice_still_has_his_task_cancelled() -> None:
     in_memory(use)
 
 
-class held:
+class Held:
     """Somebody else is in a transaction of the scheduler for as long as the block lasts."""
 
     def __init__(self, scheduler: AsyncScheduler) -> None:
@@ -182,7 +186,7 @@ def test_the_loop_goes_on_while_the_store_is_busy(sqlite: str) -> None:
 
     async def use() -> None:
         async with AsyncScheduler(sqlite) as scheduler:
-            with held(scheduler):
+            with Held(scheduler):
                 asked = [asyncio.create_task(scheduler.decide("a", OPTIONS)) for _ in range(100)]
                 summary = asyncio.create_task(scheduler.summary())
                 for _ in range(1000):
@@ -250,7 +254,7 @@ def test_closing_finishes_what_was_asked_and_refuses_what_comes_later(sqlite: st
     async def use() -> None:
         scheduler = AsyncScheduler(sqlite)
         first = await scheduler.decide("a", OPTIONS)
-        with held(scheduler):
+        with Held(scheduler):
             reports = [asyncio.create_task(scheduler.decide("a", OPTIONS)) for _ in range(5)]
             await asyncio.sleep(0)
             closing = asyncio.create_task(scheduler.close())
