@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec
 
-from worthwhile.errors import Error
+from worthwhile.errors import BadParameter, Error
 from worthwhile.live.asynchronous import Asynchronous, AsyncTask, in_block, in_thread, opening
 from worthwhile.live.task import Task
 from worthwhile.live.validation import Option
@@ -18,7 +18,7 @@ from worthwhile.service.client import Client  # before httpx: it says which extr
 import httpx  # isort: skip
 
 from worthwhile.service import calls
-from worthwhile.service.calls import Backoff, Call
+from worthwhile.service.calls import Backoff, Call, Saying
 from worthwhile.service.schemas import DecidedMany
 
 log = logging.getLogger(__name__)
@@ -29,13 +29,13 @@ P = ParamSpec("P")
 
 
 def telling(
-    method: Callable[Concatenate[Client, P], None], call_of: Callable[..., Call]
+    method: Callable[Concatenate[Client, P], None], saying_of: Callable[..., Saying]
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, None]]:
     """The same, as a request of this event loop."""
 
     @wraps(method)
     async def tell(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        await self._send(call_of(*args, **kwargs))
+        await self._send(saying_of(*args, **kwargs).call)
 
     return tell
 
@@ -61,6 +61,8 @@ class AsyncClient(Asynchronous[Client]):
 
     @opening(Client)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if kwargs.get("offline") is not None or kwargs.get("decisions", "central") != "central":
+            raise BadParameter("an AsyncClient decides in its service; use a Client, in a thread, to decide without")
         self._begin(Client, *args, **kwargs)
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
@@ -101,7 +103,7 @@ class AsyncClient(Asynchronous[Client]):
         try:
             answer = await self._send(call)
             for decided in answer.tasks if isinstance(answer, DecidedMany) else [answer]:
-                await self._send(calls.cancelling(str(decided.task)))
+                await self._send(calls.cancelling(str(decided.task)).call)
         except Error as error:
             log.warning("a task that nobody waits for could not be cancelled, and counts as running: %s", error)
 

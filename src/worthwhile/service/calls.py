@@ -38,7 +38,7 @@ class Call(NamedTuple):
 
     def request(self, base: str) -> dict[str, Any]:
         """As httpx takes it."""
-        content = None if self.body is None else msgspec.json.encode(self.body, enc_hook=from_numpy)
+        content = None if self.body is None else encoded(self.body)
         headers = {} if self.body is None else {"content-type": "application/json"}
         return {
             "method": self.method, "url": base + self.path, "content": content, "headers": headers,
@@ -53,6 +53,18 @@ class Call(NamedTuple):
             return msgspec.json.decode(content, type=self.answer)
         except msgspec.DecodeError as error:
             raise ServiceError(f"{url}: this is no answer of the service ({error})") from None
+
+
+class Saying(NamedTuple):
+    """Something about a task."""
+
+    what: str  # the last part of its address
+    task: str | int
+    body: dict[str, Any]
+
+    @property
+    def call(self) -> Call:
+        return Call("POST", f"{task_path(self.task)}/{self.what}", Taken, self.body)
 
 
 class Backoff:
@@ -141,9 +153,9 @@ def deciding_many(
 
 def reporting(
     id: str | int, reward: float | None = None, cost: float | None = None, attempt: int | None = None
-) -> Call:
+) -> Saying:
     """Says what came of a task."""
-    return Call("POST", f"{task_path(id)}/report", Taken, {"reward": reward, "cost": cost, "attempt": attempt})
+    return Saying("report", id, {"reward": reward, "cost": cost, "attempt": attempt})
 
 
 def reporting_many(reports: Sequence[tuple[str | int, float, float]]) -> Call:
@@ -152,20 +164,19 @@ def reporting_many(reports: Sequence[tuple[str | int, float, float]]) -> Call:
     return Call("POST", "/reports", ReportedMany, {"reports": bodies})
 
 
-def failing(id: str | int, cost: float | None = None, reason: str = "", attempt: int | None = None) -> Call:
+def failing(id: str | int, cost: float | None = None, reason: str = "", attempt: int | None = None) -> Saying:
     """Says that a task has failed."""
-    return Call("POST", f"{task_path(id)}/fail", Taken, {"cost": cost, "reason": reason, "attempt": attempt})
+    return Saying("fail", id, {"cost": cost, "reason": reason, "attempt": attempt})
 
 
-def observing(id: str | int, option: Option, reward: float, cost: float) -> Call:
+def observing(id: str | int, option: Option, reward: float, cost: float) -> Saying:
     """Says what another option would have brought."""
-    body = {"option": plain(option), "reward": reward, "cost": cost}
-    return Call("POST", f"{task_path(id)}/observations", Taken, body)
+    return Saying("observations", id, {"option": plain(option), "reward": reward, "cost": cost})
 
 
-def cancelling(id: str | int, attempt: int | None = None) -> Call:
+def cancelling(id: str | int, attempt: int | None = None) -> Saying:
     """Says that a task will not report."""
-    return Call("POST", f"{task_path(id)}/cancel", Taken, {"attempt": attempt})
+    return Saying("cancel", id, {"attempt": attempt})
 
 
 def task_of(client: Feedback, decided: Decided) -> Task:
@@ -221,3 +232,8 @@ def from_numpy(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
     raise BadRequest(f"{value!r}: JSON has no word for it; give numbers and text")
+
+
+def encoded(body: Any) -> bytes:
+    """As JSON."""
+    return msgspec.json.encode(body, enc_hook=from_numpy)

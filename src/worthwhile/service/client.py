@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from worthwhile.errors import MissingExtra
+from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.goals.goal import Floor, Goal
 from worthwhile.live.evaluate import Evaluation
 from worthwhile.live.explain import Explanation, TaskLine
@@ -29,7 +29,8 @@ except ImportError:
     raise MissingExtra("a client", "client") from None
 
 from worthwhile.service import calls
-from worthwhile.service.calls import Backoff, Call
+from worthwhile.service.calls import Backoff, Call, Saying
+from worthwhile.service.offline import DECIDE_WITHIN, REFRESH, Offline
 from worthwhile.service.schemas import MOST_FORGOTTEN, MOST_ROWS, Rebuilt, Taken
 
 TIMEOUT = 15.0  # seconds for one answer
@@ -69,11 +70,18 @@ class Client:
         seed: int | None = None,
         timeout: float = TIMEOUT,
         patience: float = PATIENCE,
+        offline: str | None = None,
+        offline_file: str | Path | None = None,
+        decisions: str = "central",
+        decide_within: float = DECIDE_WITHIN,
+        refresh: float = REFRESH,
     ) -> None:
         self.name, self.patience = name, not_negative("patience", patience)
         self.lease = None if lease is None else not_negative("lease", lease)
         self.base, self.http_settings = calls.base_of(name), calls.http_settings(url, token, timeout)
+        local = check_offline(offline, offline_file, decisions)
         self.http = httpx.Client(**self.http_settings)
+        self._offline: Offline | None = None
         settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed, "failed_reward": failed_reward}
         settings |= {"store_reasons": yes_or_no("store_reasons", store_reasons)}
         settings |= trial_settings(baseline, holdout, explore, guard, guard_error)
@@ -84,19 +92,33 @@ class Client:
             except BaseException:
                 self.close()
                 raise
+        if offline_file is not None:
+            limits = positive("decide_within", decide_within), positive("refresh", refresh)
+            self._offline = Offline(self, offline_file, *limits, local)
 
     def _send(self, call: Call) -> Any:
         """The answer to a request, which is sent again and again until there is one or patience ends."""
-        backoff, request = Backoff(self.patience), call.request(self.base)
-        while True:
-            try:
-                response = self.http.request(**request)
-                if response.is_success:
-                    return call.decoded(response.content, self.http.base_url)
-                error = calls.error_in(response, self.http.base_url)
-            except httpx.TransportError as cause:
-                error = calls.no_answer(cause, self.http.base_url)
-            backoff.wait(error)
+        backoff = Backoff(self.patience)
+        while isinstance(answer := self._attempt(call), Error):
+            backoff.wait(answer)
+        return answer
+
+    def _attempt(self, call: Call, **more: Any) -> Any:
+        """The answer to a request; an error that another try may not end with is one as well."""
+        try:
+            response = self.http.request(**call.request(self.base), **more)
+        except httpx.TransportError as cause:
+            return calls.no_answer(cause, self.http.base_url)
+        if response.is_success:
+            return call.decoded(response.content, self.http.base_url)
+        return calls.error_in(response, self.http.base_url)
+
+    def _say(self, saying: Saying) -> None:
+        """Something about a task: to the service or, if that may be away, by way of the file."""
+        if self._offline is None:
+            self._send(saying.call)
+        else:
+            self._offline.say(saying)
 
     def _tell(self, method: str, path: str, body: Any) -> None:
         """Something whose answer does not matter, as long as there is one."""
@@ -119,6 +141,8 @@ class Client:
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
         known: dict[str, Any] = {"features": features, "key": key, "lease": lease, "usual": usual}
+        if self._offline is not None:
+            return self._offline.decide(kind, options, known)
         return calls.task_of(self, self._send(calls.deciding(self.lease, kind, options, **known)))
 
     def decide_many(
@@ -147,7 +171,7 @@ class Client:
 
         `attempt` says which one at the task, counted from 0; without it, the latest. A task's own methods know it.
         """
-        self._send(calls.reporting(id, reward, cost, attempt))
+        self._say(calls.reporting(id, reward, cost, attempt))
 
     def report_many(self, reports: Sequence[tuple[str | int, float, float]]) -> None:
         """Several (id, reward, cost) in one request; those that can be are taken, the first problem is raised."""
@@ -155,19 +179,23 @@ class Client:
 
     def fail(self, id: str | int, cost: float | None = None, reason: str = "", attempt: int | None = None) -> None:
         """A task has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
-        self._send(calls.failing(id, cost, reason, attempt))
+        self._say(calls.failing(id, cost, reason, attempt))
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
-        self._send(calls.observing(id, option, reward, cost))
+        self._say(calls.observing(id, option, reward, cost))
 
     def cancel(self, id: str | int, attempt: int | None = None) -> None:
         """The task will not report; it no longer counts as running."""
-        self._send(calls.cancelling(id, attempt))
+        self._say(calls.cancelling(id, attempt))
 
     def again(self, id: str | int, after: int | None = None) -> Task:
         """Another attempt at a task that has failed: the same task, with an option that has not failed on it."""
-        return calls.task_of(self, self._send(calls.retrying(self.lease, id, after)))
+        return calls.task_of(self, self._send(calls.retrying(self.lease, self._known(id), after)))
+
+    def _known(self, id: str | int) -> str | int:
+        """A task's id at the service."""
+        return id if self._offline is None else self._offline.known(id)
 
     def forget(self, *tasks: Task | str | int) -> None:
         """Take the features of tasks, and the reasons why they failed, out of the store, for good.
@@ -281,7 +309,9 @@ class Client:
         return sum(self._ask(Taken, "POST", "/history", {"rows": rows}).taken for rows in requests)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Tell the service what it was not told yet, if it is there, and close the connections."""
+        if self._offline is not None:
+            self._offline.close()
         self.http.close()
 
     def __enter__(self) -> Client:
@@ -310,6 +340,23 @@ def goal_fields(goal: str | Goal | None, floor: Floor | None, budget: float | No
     """A goal as the service is told it; what was not said is None."""
     said = goal_said(goal, floor, budget)
     return {"goal": None, "floor": None, "budget": None} if said is None else said.to_json()
+
+
+def check_offline(offline: str | None, file: str | Path | None, decisions: str) -> bool:
+    """Whether all decisions are to be made here."""
+    if offline not in (None, "last"):
+        raise BadParameter(f"offline = {offline!r}; there is 'last': decide from the latest copy while it is away")
+    if decisions not in ("central", "local"):
+        raise BadParameter(f"decisions = {decisions!r}; there are 'central' and 'local'")
+    if (offline is not None or decisions == "local") != (file is not None):
+        raise BadParameter("offline='last' and decisions='local' need an offline_file, which nothing else does")
+    return decisions == "local"
+
+
+def positive(name: str, value: float) -> float:
+    if not not_negative(name, value) > 0.0:
+        raise BadParameter(f"{name} = {value!r}; it must be above 0")
+    return value
 
 
 def policy_name(policy: str | Policy | None) -> str | None:
