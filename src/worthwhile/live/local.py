@@ -11,7 +11,7 @@ import math
 import secrets
 import time
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -109,17 +109,37 @@ class CopyStore(MemoryStore):
         rows.header = Header(0, copy.seed_key, copy.generation, len(rows.names), 0, copy.position, 0.0)
         sizes = copy.kinds, copy.options, copy.features
         rows.snapshot = Snapshot(copy.position, copy.policy, *sizes, copy.set_aside, copy.parts, copy.checksum)
-        self.by_name, self.by_id, self.elsewhere = {name: rows}, [rows], copy.running
+        self.by_name, self.by_id = {name: rows}, [rows]
+        self.counts: dict[int, Counter[int]] = defaultdict(Counter)  # running tasks by kind and option, there and here
+        self.sums: dict[int, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])  # tasks, reward and cost by kind, here
+        for kind, option, count in copy.running:
+            self.counts[kind][option] = count
 
     def open(self, name: str) -> Header | None:
         header = self.by_id[0].header
         header.tasks, header.now = secrets.randbelow(MOST_TASKS - (1 << 20)), time.time()
         return header
 
+    def add(
+        self,
+        id: int,
+        names: Sequence[NameRow],
+        tasks: Sequence[TaskRow],
+        changed: Sequence[TaskRow],
+        reports: Sequence[LogRow],
+    ) -> None:
+        """Tasks are counted, not kept: until the next copy they count as running, which spreads tries."""
+        super().add(id, names, [], [], [])
+        for row in tasks:
+            self.counts[row.kind][row.option] += 1
+            sums = self.sums[row.kind]
+            sums[:] = sums[0] + 1, sums[1] + row.reward_estimate, sums[2] + row.cost_estimate
+
     def running(self, id: int, kinds: Sequence[int], now: float) -> list[tuple[int, int, int]]:
-        counts = Counter({(kind, option): count for kind, option, count in self.elsewhere if kind in kinds})
-        counts.update({(kind, option): count for kind, option, count in super().running(id, kinds, now)})
-        return [(kind, option, count) for (kind, option), count in counts.items()]
+        return [(kind, option, count) for kind in kinds for option, count in self.counts[kind].items()]
+
+    def in_flight(self, id: int, now: float) -> list[tuple[int, int, float, float]]:
+        return [(kind, int(tasks), reward, cost) for kind, (tasks, reward, cost) in sorted(self.sums.items())]
 
     def latest(self, id: int, count: int) -> list[TaskRow]:
         return []
