@@ -44,14 +44,32 @@ LONGEST_AWAY = 1e8  # seconds, three years
 
 
 @dataclass(frozen=True)
+class CopiedName:
+    """A name and its number."""
+
+    role: str
+    number: int
+    text: str
+
+
+@dataclass(frozen=True)
+class CopiedCount:
+    """Tasks that are running, of a kind and with an option by their numbers."""
+
+    kind: int
+    option: int
+    tasks: int
+
+
+@dataclass(frozen=True)
 class Copy:
     """What a scheduler knows after `position` entries of its log."""
 
     seed_key: int
     generation: int
     settings: str
-    names: list[tuple[str, int, str]]  # role, number, text
-    running: list[tuple[int, int, int]]  # kind, option, tasks
+    names: list[CopiedName]
+    running: list[CopiedCount]
     position: int
     policy: int
     kinds: int
@@ -91,9 +109,11 @@ def copy_of(batch: Batch) -> Copy:
         has = f"what this scheduler has learned takes {replica.fold.bytes:,} bytes"
         raise BadParameter(f"{has}, and {MOST_BYTES:,} are handed out; decide in the service")
     snapshot, names = replica.fold.snapshot(), tx.names(replica.id, 0)
-    running = tx.running(replica.id, range(len(replica.kinds.texts)), header.now)
+    counts = tx.running(replica.id, range(len(replica.kinds.texts)), header.now)
+    running = [CopiedCount(*count) for count in counts]
     return Copy(
-        header.seed_key, header.generation, replica.settings.text(), [row[1:] for row in names], running,
+        header.seed_key, header.generation, replica.settings.text(),
+        [CopiedName(row.role, row.number, row.text) for row in names], running,
         snapshot.number, snapshot.policy, snapshot.kinds, snapshot.options, snapshot.features,
         snapshot.set_aside, list(map(bytes, snapshot.parts)), snapshot.checksum,
     )  # fmt: skip
@@ -105,15 +125,15 @@ class CopyStore(MemoryStore):
     def __init__(self, name: str, copy: Copy) -> None:
         super().__init__()
         rows = Rows(0, copy.seed_key, copy.settings)
-        rows.names = [NameRow(place, *name) for place, name in enumerate(copy.names, 1)]
+        rows.names = [NameRow(place, name.role, name.number, name.text) for place, name in enumerate(copy.names, 1)]
         rows.header = Header(0, copy.seed_key, copy.generation, len(rows.names), 0, copy.position, 0.0)
         sizes = copy.kinds, copy.options, copy.features
         rows.snapshot = Snapshot(copy.position, copy.policy, *sizes, copy.set_aside, copy.parts, copy.checksum)
         self.by_name, self.by_id = {name: rows}, [rows]
         self.counts: dict[int, Counter[int]] = defaultdict(Counter)  # running tasks by kind and option, there and here
         self.sums: dict[int, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])  # tasks, reward and cost by kind, here
-        for kind, option, count in copy.running:
-            self.counts[kind][option] = count
+        for each in copy.running:
+            self.counts[each.kind][each.option] = each.tasks
 
     def open(self, name: str) -> Header | None:
         header = self.by_id[0].header
@@ -156,9 +176,9 @@ class LocalScheduler:
 
     def __init__(self, name: str, copy: Copy, engine: str = "python") -> None:
         self.made = time.monotonic()
-        for role, _, text in copy.names:
-            if role == "policy" and text != "none" and ":" in json.loads(text)["policy"]:
-                raise BadParameter(f"policy {text}: one given by import path decides in the service alone")
+        for each in copy.names:
+            if each.role == "policy" and ":" in json.loads(each.text)["policy"]:
+                raise BadParameter(f"policy {each.text}: one given by import path decides in the service alone")
         self.transactor = Transactor(None, name, engine, True, CopyStore(name, copy))
         bad = self.transactor.do(lambda batch: batch.replica.fold.bad)
         if bad != json.loads(copy.set_aside)[0]:
