@@ -14,7 +14,7 @@ TESTS   := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 # a folder of recorded tables, which are not in this repository, and one of tables with features:
 #   make bench TABLES=... CONTEXTUAL=...
 RECORDED   := $(if $(TABLES),--tables $(TABLES))
-BENCHMARKS := "regret.py $(RECORDED)" "arena.py $(RECORDED)" "sharing.py $(RECORDED)" "steps.py $(RECORDED)" $(if $(TABLES),"history.py $(RECORDED)" "goals.py $(RECORDED)") $(if $(CONTEXTUAL),"features.py --tables $(CONTEXTUAL)") small_gaps.py speed.py live.py service.py service_cpu.py work.py
+BENCHMARKS := "regret.py $(RECORDED)" "arena.py $(RECORDED)" "sharing.py $(RECORDED)" "steps.py $(RECORDED)" $(if $(TABLES),"history.py $(RECORDED)" "goals.py $(RECORDED)") $(if $(CONTEXTUAL),"features.py --tables $(CONTEXTUAL)") small_gaps.py speed.py live.py asyncio_tasks.py service.py service_cpu.py work.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo compare docs reference pictures test coverage quick integrations lint oldest audit sbom bench soak clean

@@ -14,10 +14,12 @@ import worthwhile
 import worthwhile.live.scheduler  # a module that was loaded shows up in the package
 
 ROOT = Path(__file__).parents[1]
-NAMES = sorted({*worthwhile.__all__, "Client"})
+NEED_EXTRA = {"AsyncClient", "Client"}
+NAMES = sorted({*worthwhile.__all__, *NEED_EXTRA})
 CODE = """
 import worthwhile
-from worthwhile import Client, Outcome, Scheduler, Task, measure, replay, seven_kinds, simulate, solve, work
+from worthwhile import AsyncClient, AsyncScheduler, AsyncTask, Client, Outcome, Scheduler, Task
+from worthwhile import measure, replay, seven_kinds, simulate, solve, work
 
 scheduler = Scheduler("sqlite:///tasks.db", name="nightly", lease=60.0)
 task: Task = scheduler.decide("weather", options=[1, 5, 10], key="a")
@@ -35,6 +37,14 @@ def train(kind: str, option: int, payload: object) -> float:
     return 0.5
 
 
+async def on_a_loop(on_loop: AsyncScheduler, afar: AsyncClient) -> float | None:
+    async with on_loop.task("weather", options=[1, 5, 10]) as held, on_loop:
+        held.reward = 0.9
+    decided: AsyncTask = await afar.decide("weather", [1, 5, 10], key="a")
+    await decided.report(0.9, cost=3.2)
+    return (await AsyncScheduler("sqlite:///tasks.db", lease=60.0).summary()).ratio
+
+
 done: int = work(scheduler, [("weather", [1, 5, 10])], train, timeout=60.0).reported
 
 Scheduler(lease="long")  # wrong: the type of an argument
@@ -50,6 +60,13 @@ work(scheduler, [("weather", [1])], "train")  # wrong: text where a function is 
 work(Client(), [("weather", [1])], train)  # wrong: a Client, which cannot claim what it runs
 spent.costs  # wrong: an attribute of a stopwatch
 worthwhile.Schedular  # wrong: a public name
+
+
+async def wrongly(on_loop: AsyncScheduler, afar: AsyncClient) -> None:
+    AsyncScheduler(lease="long")  # wrong: the type of an argument
+    await on_loop.report("1", rewards=0.9)  # wrong: a keyword
+    (await afar.decide("weather", [1])).opton  # wrong: an attribute of a task
+    (await on_loop.summary()).ratios  # wrong: an attribute of what a thread returns
 """
 
 
@@ -86,4 +103,4 @@ def test_every_public_name_can_be_imported() -> None:
     assert all(getattr(worthwhile, name) is not None for name in NAMES)
     names: dict[str, object] = {}
     exec("from worthwhile import *", names)
-    assert set(names) - {"__builtins__"} == set(NAMES) - {"Client"}  # which needs an extra
+    assert set(names) - {"__builtins__"} == set(NAMES) - NEED_EXTRA

@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # the public names as a type checker sees them; below, the sa
     from worthwhile.execution.metering import measure as measure
     from worthwhile.execution.worker import work as work
     from worthwhile.goals.goal import Goal as Goal
+    from worthwhile.live.async_scheduler import AsyncScheduler as AsyncScheduler
+    from worthwhile.live.asynchronous import AsyncTask as AsyncTask
     from worthwhile.live.scheduler import Scheduler as Scheduler
     from worthwhile.live.task import Task as Task
     from worthwhile.optimum import solve as solve
@@ -33,6 +35,7 @@ if TYPE_CHECKING:  # the public names as a type checker sees them; below, the sa
     from worthwhile.problem_files import read_problem as read_problem
     from worthwhile.random_problems import random_problem as random_problem
     from worthwhile.rng import Rng as Rng
+    from worthwhile.service.async_client import AsyncClient as AsyncClient
     from worthwhile.service.client import Client as Client
     from worthwhile.simulation.environments.base import Environment as Environment
     from worthwhile.simulation.environments.replay import replay as replay
@@ -53,6 +56,8 @@ else:
         "execution.arrivals": "Arrival",
         "execution.worker": "work",
         "goals.goal": "Goal",
+        "live.async_scheduler": "AsyncScheduler",
+        "live.asynchronous": "AsyncTask",
         "live.scheduler": "Scheduler",
         "live.task": "Task",
         "optimum": "solve",
@@ -60,6 +65,7 @@ else:
         "problem_files": "read_problem",
         "random_problems": "random_problem",
         "rng": "Rng",
+        "service.async_client": "AsyncClient",
         "service.client": "Client",
         "simulation.environments.base": "Environment",
         "simulation.environments.replay": "replay",
@@ -69,7 +75,8 @@ else:
         "theory": "lower_bound theorem_bound",
     }
     PUBLIC = {name: f"{__name__}.{home}" for home, names in HOMES.items() for name in names.split()}
-    __all__ = [name for name in ("__version__", *PUBLIC) if name != "Client"]  # import * works without the extra, too
+    NEED_EXTRA = {"AsyncClient", "Client"}  # import * works without it, too
+    __all__ = [name for name in ("__version__", *PUBLIC) if name not in NEED_EXTRA]
 
     def __getattr__(name: str) -> object:
         """Load a public name when it is first used: `import worthwhile` alone loads not even NumPy."""

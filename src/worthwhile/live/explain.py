@@ -290,7 +290,7 @@ def repeats(row: TaskRow, fold: Fold) -> bool:
     attempt, (offer, running) = row.choice[0], offered(row)
     engine = fold.engine if attempt == 0 else fold.engine.seldom.for_attempt(attempt)
     price = fold.aim(row.kind, in_flight_of(row)) if fold.has_goal else None
-    made = engine.choose(offer, running, row.task, fold.vector(row.features), price)
+    made = engine.choose(offer, running, row.draws, fold.vector(row.features), price)
     own = row.option if row.own is None else row.own
     return int(made[0]) == own and price in (None, row.price)
 
@@ -313,7 +313,7 @@ def told_by_features(row: TaskRow, fold: Fold, replica: Replica) -> ByFeatures |
     if vector is None:
         return None
     engine = engine.for_attempt(attempt) if attempt else engine
-    told = engine.by_features(*offered(row), row.task, vector, row.option)
+    told = engine.by_features(*offered(row), row.draws, vector, row.option)
     return None if told is None else named(told, features_of(row) or {}, replica)
 
 

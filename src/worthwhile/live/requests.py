@@ -75,7 +75,9 @@ class Reporting(Request):
 
     task: int
 
-    def __init__(self, id: str | int, reward: float | None, cost: float | None, attempt: int | None = None) -> None:
+    def __init__(
+        self, id: str | int, reward: float | None = None, cost: float | None = None, attempt: int | None = None
+    ) -> None:
         self.task, self.reward, self.cost, self.attempt = task_number(id), reward, cost, attempt
         if attempt is not None and (type(attempt) is not int or attempt):
             self.attempt = attempt_number(attempt)
@@ -110,7 +112,7 @@ class Retrying(Request):
         return task
 
 
-def failing(id: str | int, cost: float | None, reason: str, attempt: int | None = None) -> Request:
+def failing(id: str | int, cost: float | None = None, reason: str = "", attempt: int | None = None) -> Request:
     """Says that a task has failed."""
     number, spent = task_number(id), None if cost is None else feedback("cost", cost)
     which = None if attempt is None else attempt_number(attempt)
@@ -121,3 +123,20 @@ def cancelling(id: str | int, attempt: int | None = None) -> Request:
     """Says that a task will not report."""
     number, which = task_number(id), None if attempt is None else attempt_number(attempt)
     return Request(methodcaller("cancel", number, which), number)
+
+
+class Withdrawing(Request):
+    """Cancels the task of a decision asked for before it, as nobody waits for that any more."""
+
+    def __init__(self, decision: Request) -> None:
+        self.decision = decision
+
+    @property
+    def task(self) -> int | None:  # type: ignore[override]
+        """Not known before the decision is made, perhaps in the same batch."""
+        answer = self.decision.answer
+        return int(answer.id) if isinstance(answer, Task) and self.decision.error is None else None
+
+    def action(self, batch: Batch) -> None:
+        if self.task is not None:
+            batch.cancel(self.task)

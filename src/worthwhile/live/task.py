@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadFeedback, Error
 from worthwhile.live.validation import Option
@@ -30,17 +30,55 @@ class Feedback(Protocol):
     def again(self, id: str | int, after: int | None = None) -> Task: ...
 
 
-class Task:
-    """A task and the option chosen for it.
-
-    As a context manager it reports by itself, with the time as its cost; a block that raises has failed.
-    """
+class AnyTask:
+    """A task and the option chosen for it, whichever way its reports are sent."""
 
     reward: float | None = None
     cost: float | None = None
     attempt = 0  # at this task; the first is 0
     made: Steps | None = None  # by a task whose options are lengths
     over = False  # whether it was failed or cancelled through this object
+    id: str
+    kind: str
+    option: Option
+    began: float  # of its block
+
+    def ending(self, error: BaseException | None) -> tuple[str, tuple[Any, ...]] | None:
+        """What the end of its block says of it: a method's name and arguments; None if that was said already.
+
+        A failure if the block has raised, unless somebody has stopped it.
+        """
+        took = max(time.perf_counter() - self.began, 1e-9)
+        cost = took if self.cost is None else self.cost
+        if self.over:
+            return None
+        if isinstance(error, Exception):
+            return "fail", (cost, in_words(error))
+        if error is not None or self.reward is None:  # KeyboardInterrupt, GeneratorExit, asyncio.CancelledError …
+            return "cancel", ()
+        return "report", (self.reward, cost if self.made is None else self.cost)  # steps have measured their own
+
+    def note(self, trouble: Error, error: BaseException | None) -> None:
+        """It could not be stored how the task has ended; what the block has raised goes on in any case."""
+        if error is None:
+            raise trouble
+        if not isinstance(trouble, AlreadyReported | AlreadyFailed | AlreadyCancelled):  # by the block itself
+            error.add_note(f"worthwhile could not store that task {self.id} has ended: {trouble}")
+
+    def check_reward(self, error: BaseException | None) -> None:
+        """Refuse a block that has ended without one."""
+        if error is None and self.reward is None:
+            raise BadFeedback(f"task {self.id} has no reward; set task.reward before the block ends, or call task.fail")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id!r}, kind={self.kind!r}, option={self.option!r})"
+
+
+class Task(AnyTask):
+    """A task and the option chosen for it.
+
+    As a context manager it reports by itself, with the time as its cost; a block that raises has failed.
+    """
 
     def __init__(self, scheduler: Feedback, id: str, kind: str, option: Option, state: str = "running") -> None:
         self.scheduler, self.id, self.kind, self.option = scheduler, id, kind, option
@@ -94,31 +132,14 @@ class Task:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        took = max(time.perf_counter() - self.began, 1e-9)
-        if self.over:
+        if (ending := self.ending(error)) is None:
             return
-        if error is not None:
-            self.end_with(error, took if self.cost is None else self.cost)
-        elif self.reward is None:
-            self.cancel()
-            raise BadFeedback(f"task {self.id} has no reward; set task.reward before the block ends, or call task.fail")
-        else:
-            self.report(self.reward, took if self.cost is None and self.made is None else self.cost)
-
-    def end_with(self, error: BaseException, cost: float) -> None:
-        """The block has raised: a failure, unless somebody has stopped it. The error goes on in any case."""
+        method, arguments = ending
         try:
-            if isinstance(error, Exception):
-                self.fail(cost, in_words(error))
-            else:  # KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError
-                self.cancel()
-        except (AlreadyReported, AlreadyFailed, AlreadyCancelled):  # by the block itself
-            pass
+            getattr(self, method)(*arguments)
         except Error as trouble:
-            error.add_note(f"worthwhile could not store that task {self.id} has ended: {trouble}")
-
-    def __repr__(self) -> str:
-        return f"Task(id={self.id!r}, kind={self.kind!r}, option={self.option!r})"
+            self.note(trouble, error)
+        self.check_reward(error)
 
 
 def in_words(error: Exception) -> str:

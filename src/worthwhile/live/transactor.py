@@ -27,7 +27,7 @@ from worthwhile.live.labels import UNSAID, Units, UnitsSaid
 from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.settings import Settings, policy_text, policy_words
 from worthwhile.live.stores import open_store, without_password
-from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapshot, Transaction
+from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapshot, Store, Transaction
 from worthwhile.live.trials import NO_TRIAL, NOTHING, TrialChange, TrialSettings
 from worthwhile.live.validation import not_negative, worth, yes_or_no
 from worthwhile.policies.base import Policy, checked
@@ -51,10 +51,10 @@ log = logging.getLogger(__name__)
 class Transactor(GroupCommit):
     """One scheduler in its store, by name."""
 
-    def __init__(self, url: str | None, name: str, engine: str, create: bool) -> None:
+    def __init__(self, url: str | None, name: str, engine: str, create: bool, store: Store | None = None) -> None:
         super().__init__()
         self.url, self.name, self.engine, self.create = url, name, engine, create
-        self.store = open_store(url, create)
+        self.store = open_store(url, create) if store is None else store
         self.replica: Replica | None = None  # read from the store when it is needed
         self.given_policies: dict[str, Policy] = {}  # objects of the user's, by their text: they need not be importable
         # what the latest explanation was based on: the next one is often near; by how often something was forgotten

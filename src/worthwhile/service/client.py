@@ -1,20 +1,12 @@
-"""`Client`: a scheduler that runs in a service elsewhere, with the interface of one that runs here. Extra `client`.
-
-Every request can be sent again without harm: a decision carries a key, a report counts once. So whatever got no answer
-is sent again, after a pause that grows.
-"""
+"""`Client`: a scheduler that runs in a service elsewhere, with the interface of one that runs here. Extra `client`."""
 
 from __future__ import annotations
 
-import random
-import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import quote
 
-from worthwhile.errors import BadParameter, BadRequest, Error, MissingExtra, Overloaded, ServiceError
+from worthwhile.errors import BadParameter, Error, MissingExtra
 from worthwhile.goals.goal import Floor, Goal
 from worthwhile.live.evaluate import Evaluation
 from worthwhile.live.explain import Explanation, TaskLine
@@ -27,15 +19,7 @@ from worthwhile.live.settings import policy_text, policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
 from worthwhile.live.trials import trial_change
-from worthwhile.live.validation import (
-    Option,
-    feature_text,
-    goal_said,
-    not_negative,
-    option_text,
-    task_number,
-    yes_or_no,
-)
+from worthwhile.live.validation import Option, goal_said, not_negative, task_number, yes_or_no
 from worthwhile.policies.base import Policy
 from worthwhile.policies.features import Feature
 
@@ -45,43 +29,18 @@ try:
 except ImportError:
     raise MissingExtra("a client", "client") from None
 
-from worthwhile.service.problems import error_of
-from worthwhile.service.schemas import (
-    MOST_FORGOTTEN,
-    MOST_ROWS,
-    Decided,
-    DecidedMany,
-    Problem,
-    Rebuilt,
-    ReportedMany,
-    Series,
-    Taken,
-)
+from worthwhile.service import calls
+from worthwhile.service.calls import Backoff, Call, Saying
+from worthwhile.service.offline import DECIDE_WITHIN, REFRESH, Offline
+from worthwhile.service.schemas import MOST_FORGOTTEN, MOST_ROWS, Rebuilt, Series, Taken
 
 TIMEOUT = 15.0  # seconds for one answer
 PATIENCE = 60.0  # seconds to go on trying
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0  # seconds
-WORTH_ANOTHER_TRY = {408, 425, 429, 502, 503, 504}
 ENOUGH = 1 << 19  # bytes of rows in one request
 READ_AT_ONCE = 1 << 20  # bytes of the log
 MOST_IDS = 1000  # in one address
 
 Answer = TypeVar("Answer")
-
-
-class Backoff:
-    """How long to go on trying, with pauses that grow."""
-
-    def __init__(self, patience: float) -> None:
-        self.until, self.pause = time.monotonic() + patience, FIRST_PAUSE
-
-    def wait(self, error: Error) -> None:
-        """Until the next try; raise the error if there is none."""
-        pause = self.pause * random.uniform(0.5, 1.0)
-        if time.monotonic() + pause > self.until:
-            raise error
-        time.sleep(pause)
-        self.pause = min(2.0 * self.pause, LONGEST_PAUSE)
 
 
 class Client:
@@ -114,67 +73,64 @@ class Client:
         seed: int | None = None,
         timeout: float = TIMEOUT,
         patience: float = PATIENCE,
+        offline: str | None = None,
+        offline_file: str | Path | None = None,
+        decisions: str = "central",
+        decide_within: float = DECIDE_WITHIN,
+        refresh: float = REFRESH,
     ) -> None:
         self.name, self.patience = name, not_negative("patience", patience)
         self.lease = None if lease is None else not_negative("lease", lease)
-        self.base = f"/v1/schedulers/{quote(name, safe='')}"
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        if not url.lower().startswith(("http://", "https://")):
-            raise BadParameter(f"url {url!r}: no http:// or https:// in front; write http://host:port")
-        if not (token or "").isascii():
-            raise BadParameter("token: it has letters that no token has; `worthwhile token` makes one")
-        try:
-            self.http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
-        except (httpx.InvalidURL, ValueError) as error:
-            raise BadParameter(f"url {url!r}: {error}; write http://host:port") from None
+        self.base, self.http_settings = calls.base_of(name), calls.http_settings(url, token, timeout)
+        local = check_offline(offline, offline_file, decisions)
+        self.http = httpx.Client(**self.http_settings)
+        self._offline: Offline | None = None
         settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed, "failed_reward": failed_reward}
         settings |= {"store_reasons": yes_or_no("store_reasons", store_reasons)}
         settings |= trial_settings(baseline, holdout, explore, guard, guard_error)
         settings |= goal_fields(goal, floor, budget) | unit_fields(reward_unit, cost_unit)
         if any(value is not None for value in settings.values()):
             try:
-                self._send("PUT", "", settings)
+                self._tell("PUT", "", settings)
             except BaseException:
                 self.close()
                 raise
+        if offline_file is not None:
+            limits = positive("decide_within", decide_within), positive("refresh", refresh)
+            self._offline = Offline(self, offline_file, *limits, local)
 
-    def _send(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> bytes:
-        """One request, again and again until there is an answer or patience ends."""
+    def _send(self, call: Call) -> Any:
+        """The answer to a request, which is sent again and again until there is one or patience ends."""
         backoff = Backoff(self.patience)
-        content = None if body is None else msgspec.json.encode(body, enc_hook=from_numpy)
-        headers = {} if body is None else {"content-type": "application/json"}
-        while True:
-            try:
-                response = self.http.request(method, self.base + path, content=content, headers=headers, params=query)
-                if response.is_success:
-                    return response.content
-                error = self._error_in(response)
-            except httpx.TransportError as cause:
-                error = self._no_answer(cause)
-            backoff.wait(error)
+        while isinstance(answer := self._attempt(call), Error):
+            backoff.wait(answer)
+        return answer
 
-    def _error_in(self, response: httpx.Response) -> Error:
-        """The service's problem as the error it was there; raised at once if another try would end the same way."""
-        worth_another_try = response.status_code in WORTH_ANOTHER_TRY
+    def _attempt(self, call: Call, **more: Any) -> Any:
+        """The answer to a request; an error that another try may not end with is one as well."""
         try:
-            error = error_of(msgspec.json.decode(response.content, type=Problem))
-        except msgspec.DecodeError:
-            words = f"{self.http.base_url}: the answer was {response.status_code} {response.reason_phrase}"
-            error = Overloaded(words) if worth_another_try else ServiceError(words)
-        if not worth_another_try:
-            raise error
-        return error
+            response = self.http.request(**call.request(self.base), **more)
+        except httpx.TransportError as cause:
+            return calls.no_answer(cause, self.http.base_url)
+        if response.is_success:
+            return call.decoded(response.content, self.http.base_url)
+        return calls.error_in(response, self.http.base_url)
 
-    def _no_answer(self, cause: httpx.TransportError) -> Error:
-        return ServiceError(f"{self.http.base_url}: no answer ({cause or type(cause).__name__})")
+    def _say(self, saying: Saying) -> None:
+        """Something about a task: to the service or, if that may be away, by way of the file."""
+        if self._offline is None:
+            self._send(saying.call)
+        else:
+            self._offline.say(saying)
+
+    def _tell(self, method: str, path: str, body: Any) -> None:
+        """Something whose answer does not matter, as long as there is one."""
+        self._send(Call(method, path, body=body))
 
     def _ask(self, answer: type[Answer], method: str, path: str, body: Any = None, **query: Any) -> Answer:
         """The answer, of the type that it has in this library."""
-        content = self._send(method, path, body, query or None)
-        try:
-            return msgspec.json.decode(content, type=answer)
-        except msgspec.DecodeError as error:
-            raise ServiceError(f"{self.http.base_url}: this is no answer of the service ({error})") from None
+        found: Answer = self._send(Call(method, path, answer, body, query or None))
+        return found
 
     def decide(
         self,
@@ -187,24 +143,16 @@ class Client:
         usual: Option = None,
     ) -> Task:
         """Choose an option for a task of this kind. The same key gives the same task, however often it is asked."""
-        body = new_task(kind, options, features, key, self.lease if lease is None else lease, usual)
-        return self._task(self._ask(Decided, "POST", "/tasks", body))
-
-    def _task(self, decided: Decided) -> Task:
-        task = Task(self, decided.task, decided.kind, decided.option, decided.state)
-        task.attempt = decided.attempt
-        return task
+        known: dict[str, Any] = {"features": features, "key": key, "lease": lease, "usual": usual}
+        if self._offline is not None:
+            return self._offline.decide(kind, options, known)
+        return calls.task_of(self, self._send(calls.deciding(self.lease, kind, options, **known)))
 
     def decide_many(
         self, tasks: Sequence[tuple[str, Sequence[Option]] | tuple[str, Sequence[Option], Mapping[str, Feature] | None]]
     ) -> list[Task]:
         """Choose for several (kind, options) or (kind, options, features) in one request; all, or an error."""
-        bodies = [new_task(task[0], task[1], task[2] if len(task) > 2 else None, None, self.lease) for task in tasks]
-        decided = self._ask(DecidedMany, "POST", "/decide", {"tasks": bodies}).tasks
-        for task in decided:
-            if isinstance(task.problem, Problem):
-                raise error_of(task.problem)
-        return [Task(self, str(task.task), str(task.kind), task.option) for task in decided]  # type: ignore[arg-type]
+        return calls.tasks_of(self, self._send(calls.deciding_many(self.lease, tasks)))
 
     def task(
         self,
@@ -226,31 +174,31 @@ class Client:
 
         `attempt` says which one at the task, counted from 0; without it, the latest. A task's own methods know it.
         """
-        self._send("POST", f"{task_path(id)}/report", {"reward": reward, "cost": cost, "attempt": attempt})
+        self._say(calls.reporting(id, reward, cost, attempt))
 
     def report_many(self, reports: Sequence[tuple[str | int, float, float]]) -> None:
         """Several (id, reward, cost) in one request; those that can be are taken, the first problem is raised."""
-        bodies = [{"task": str(id), "reward": reward, "cost": cost} for id, reward, cost in reports]
-        refused = self._ask(ReportedMany, "POST", "/reports", {"reports": bodies}).refused
-        if refused:
-            raise error_of(refused[0].problem)
+        calls.check_refused(self._send(calls.reporting_many(reports)))
 
     def fail(self, id: str | int, cost: float | None = None, reason: str = "", attempt: int | None = None) -> None:
         """A task has failed: at this cost or, if nobody knows, at what such tasks cost on average."""
-        self._send("POST", f"{task_path(id)}/fail", {"cost": cost, "reason": reason, "attempt": attempt})
+        self._say(calls.failing(id, cost, reason, attempt))
 
     def observe(self, id: str | int, option: Option, reward: float, cost: float) -> None:
         """What another option on offer would have brought, if the task showed it on the side."""
-        body = {"option": plain(option), "reward": reward, "cost": cost}
-        self._send("POST", f"{task_path(id)}/observations", body)
+        self._say(calls.observing(id, option, reward, cost))
 
     def cancel(self, id: str | int, attempt: int | None = None) -> None:
         """The task will not report; it no longer counts as running."""
-        self._send("POST", f"{task_path(id)}/cancel", {"attempt": attempt})
+        self._say(calls.cancelling(id, attempt))
 
     def again(self, id: str | int, after: int | None = None) -> Task:
         """Another attempt at a task that has failed: the same task, with an option that has not failed on it."""
-        return self._task(self._ask(Decided, "POST", f"{task_path(id)}/again", {"after": after, "lease": self.lease}))
+        return calls.task_of(self, self._send(calls.retrying(self.lease, self._known(id), after)))
+
+    def _known(self, id: str | int) -> str | int:
+        """A task's id at the service."""
+        return id if self._offline is None else self._offline.known(id)
 
     def forget(self, *tasks: Task | str | int) -> None:
         """Take the features of tasks, and the reasons why they failed, out of the store, for good.
@@ -259,24 +207,26 @@ class Client:
         """
         ids = [str(task_number(task.id if isinstance(task, Task) else task)) for task in tasks]
         for start in range(0, len(ids), MOST_FORGOTTEN):
-            self._send("POST", "/forget", {"tasks": ids[start : start + MOST_FORGOTTEN]})
+            self._tell("POST", "/forget", {"tasks": ids[start : start + MOST_FORGOTTEN]})
 
     def announce(self, kinds: Sequence[str] = (), options: Sequence[Option] = ()) -> None:
         """Number kinds and options in this order now, for policies that know them by number."""
-        self._send("POST", "/announce", {"kinds": list(kinds), "options": list(map(plain, options))})
+        self._tell("POST", "/announce", {"kinds": list(kinds), "options": list(map(calls.plain, options))})
 
     def declare(self, options: Mapping[str, Sequence[Option]]) -> None:
         """Say which kinds there are, and the options of each: from now on others are refused, as `Undeclared`."""
         declared_of(options)
-        self._send("POST", "/declare", {"options": {kind: list(map(plain, those)) for kind, those in options.items()}})
+        self._tell(
+            "POST", "/declare", {"options": {kind: list(map(calls.plain, those)) for kind, those in options.items()}}
+        )
 
     def retire(self, option: Option, kind: str | None = None) -> None:
         """Never choose this option again, for one kind or for all."""
-        self._send("POST", "/retire", {"option": plain(option), "kind": kind})
+        self._tell("POST", "/retire", {"option": calls.plain(option), "kind": kind})
 
     def restore(self, option: Option, kind: str | None = None) -> None:
         """Undo `retire`, and give a benched option another try."""
-        self._send("POST", "/restore", {"option": plain(option), "kind": kind})
+        self._tell("POST", "/restore", {"option": calls.plain(option), "kind": kind})
 
     def change(
         self,
@@ -305,7 +255,7 @@ class Client:
         settings = {"overhead": overhead, "failed_reward": failed_reward, "store_reasons": keep}
         settings |= trial_settings(baseline, holdout, explore, guard, guard_error) | goal_fields(goal, floor, budget)
         settings |= unit_fields(reward_unit, cost_unit)
-        self._send("PATCH", "", {"policy": policy_name(policy), **settings})
+        self._tell("PATCH", "", {"policy": policy_name(policy), **settings})
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at."""
@@ -331,7 +281,8 @@ class Client:
 
     def explain(self, task: Task | str | int) -> Explanation:
         """Why that option: everything as it was when the decision was made."""
-        return self._ask(Explanation, "GET", f"{task_path(task.id if isinstance(task, Task) else task)}/explanation")
+        id = task.id if isinstance(task, Task) else task
+        return self._ask(Explanation, "GET", f"{calls.task_path(id)}/explanation")
 
     def tasks(self, ids: Sequence[str | int]) -> list[TaskLine]:
         """Tasks by id."""
@@ -363,9 +314,9 @@ class Client:
                             after, backoff = lines[-1]["number"], Backoff(self.patience)
                         return
                     response.read()
-                    error = self._error_in(response)
+                    error = calls.error_in(response, self.http.base_url)
             except httpx.TransportError as cause:
-                error = self._no_answer(cause)
+                error = calls.no_answer(cause, self.http.base_url)
             backoff.wait(error)
 
     def load(self, path: str | Path, columns: Mapping[str, str] | None = None) -> int:
@@ -378,7 +329,9 @@ class Client:
         return sum(self._ask(Taken, "POST", "/history", {"rows": rows}).taken for rows in requests)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Tell the service what it was not told yet, if it is there, and close the connections."""
+        if self._offline is not None:
+            self._offline.close()
         self.http.close()
 
     def __enter__(self) -> Client:
@@ -386,24 +339,6 @@ class Client:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def new_task(
-    kind: str,
-    options: Sequence[Option],
-    features: Mapping[str, Feature] | None,
-    key: str | None,
-    lease: float | None,
-    usual: Option = None,
-) -> dict[str, Any]:
-    """A task to be decided; a key of our own makes it safe to ask again."""
-    listed = options if isinstance(options, str | bytes) else list(map(plain, options))
-    key = uuid.uuid4().hex if key is None else key
-    text = feature_text(features)
-    known = None if text is None else msgspec.Raw(text.encode())
-    return {
-        "kind": kind, "options": listed, "features": known, "key": key, "lease": lease, "usual": plain(usual),
-    }  # fmt: skip
 
 
 def trial_settings(
@@ -417,24 +352,8 @@ def trial_settings(
     trial_change(baseline, holdout, explore, guard, guard_error)
     shares = {"holdout": holdout, "explore": explore, "guard": guard, "guard_error": guard_error}
     if isinstance(baseline, Mapping):
-        return {"baseline": {kind: plain(option) for kind, option in baseline.items()}, **shares}
-    return {"baseline": plain(baseline), **shares}
-
-
-def task_path(id: str | int) -> str:
-    return f"/tasks/{task_number(id)}"
-
-
-def plain(option: Option) -> Any:
-    """An option as JSON has it; refused here if it is none."""
-    return msgspec.json.decode(option_text(option))
-
-
-def from_numpy(value: Any) -> Any:
-    """NumPy's numbers as Python's, for JSON."""
-    if hasattr(value, "item"):
-        return value.item()
-    raise BadRequest(f"{value!r}: JSON has no word for it; give numbers and text")
+        return {"baseline": {kind: calls.plain(option) for kind, option in baseline.items()}, **shares}
+    return {"baseline": calls.plain(baseline), **shares}
 
 
 def goal_fields(goal: str | Goal | None, floor: Floor | None, budget: float | None) -> dict[str, Any]:
@@ -447,6 +366,23 @@ def unit_fields(reward_unit: str | None, cost_unit: str | None) -> dict[str, str
     """Units as the service is told them; what was not said is None."""
     said = units_said(reward_unit, cost_unit)
     return {"reward_unit": said.reward, "cost_unit": said.cost}
+
+
+def check_offline(offline: str | None, file: str | Path | None, decisions: str) -> bool:
+    """Whether all decisions are to be made here."""
+    if offline not in (None, "last"):
+        raise BadParameter(f"offline = {offline!r}; there is 'last': decide from the latest copy while it is away")
+    if decisions not in ("central", "local"):
+        raise BadParameter(f"decisions = {decisions!r}; there are 'central' and 'local'")
+    if (offline is not None or decisions == "local") != (file is not None):
+        raise BadParameter("offline='last' and decisions='local' need an offline_file, which nothing else does")
+    return decisions == "local"
+
+
+def positive(name: str, value: float) -> float:
+    if not not_negative(name, value) > 0.0:
+        raise BadParameter(f"{name} = {value!r}; it must be above 0")
+    return value
 
 
 def policy_name(policy: str | Policy | None) -> str | None:

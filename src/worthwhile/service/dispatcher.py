@@ -1,7 +1,6 @@
 """Between the event loop and the schedulers, which block: a queue and a thread for each scheduler.
 
-The thread hands over whatever has come in meanwhile as one batch, so that one transaction stores all of it. The queue
-is bounded: beyond it, clients are told to come back.
+The queue is bounded: beyond it, clients are told to come back.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
@@ -20,6 +18,7 @@ from worthwhile.formatting import printable
 from worthwhile.goals.goal import Floor
 from worthwhile.live.group_commit import Request
 from worthwhile.live.labels import units_said
+from worthwhile.live.request_thread import RequestThread
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import SessionRow, TokenRow, Transaction
@@ -41,13 +40,6 @@ MOST_IN_BATCH = 2000
 MOST_LOGGED = 20  # refused reports of a scheduler per minute
 
 Answer = TypeVar("Answer")
-
-
-class Job(NamedTuple):
-    """Requests of one caller, and whom to wake when they are done."""
-
-    requests: Sequence[Request]
-    done: asyncio.Future[None]
 
 
 GOAL_FIELDS, UNIT_FIELDS = 3, 2  # of the settings below, after those of every scheduler; at their end
@@ -74,25 +66,21 @@ class InitialSettings(NamedTuple):
 
 
 class Dispatcher:
-    """One scheduler, its queue and its thread."""
+    """One scheduler, with its queue and its thread."""
 
     def __init__(self, scheduler: Scheduler, loop: asyncio.AbstractEventLoop) -> None:
         self.scheduler, self.loop = scheduler, loop
         scheduler._transactor.statistics.patience = LOG_PATIENCE
-        self.jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self.queued = 0  # requests
+        self.thread = RequestThread(scheduler._transactor, scheduler.name, loop, MOST_IN_BATCH)
         self.refused = 0  # reports, by this process
         self.minute, self.logged = 0.0, 0  # since when, and how many of them were logged
-        self.thread = threading.Thread(target=self.work, name=f"dispatcher {scheduler.name}", daemon=True)
-        self.thread.start()
 
     async def ask(self, requests: Sequence[Request], patience: float) -> None:
         """Have them done together; returns when all are stored or refused."""
-        if self.queued + len(requests) > MOST_QUEUED:
-            raise Overloaded(f"{self.queued} requests are waiting for scheduler {self.scheduler.name!r}; try again")
-        done: asyncio.Future[None] = self.loop.create_future()
-        self.queued += len(requests)
-        self.jobs.put(Job(requests, done))
+        if self.thread.queued + len(requests) > MOST_QUEUED:
+            waiting = f"{self.thread.queued} requests are waiting"
+            raise Overloaded(f"{waiting} for scheduler {self.scheduler.name!r}; try again")
+        done = self.thread.put(requests)
         timer = self.loop.call_later(patience, give_up, done, patience)  # a third of what asyncio.timeout takes
         try:
             await done
@@ -105,36 +93,6 @@ class Dispatcher:
         if request.error is not None:
             raise request.error
         return request.answer
-
-    def work(self) -> None:
-        """The thread: batch after batch, until a None comes."""
-        while (job := self.jobs.get()) is not None:
-            batch, last = [job], False
-            count = len(job.requests)
-            try:
-                while count < MOST_IN_BATCH:
-                    following = self.jobs.get_nowait()
-                    if following is None:
-                        last = True
-                        break
-                    batch.append(following)
-                    count += len(following.requests)
-            except Empty:
-                pass
-            try:
-                self.scheduler._transactor.ask_all([request for job in batch for request in job.requests])
-            except BaseException as error:  # the requests have it; whoever comes next must be served
-                log.error("scheduler %r: %r", self.scheduler.name, error)
-            self.loop.call_soon_threadsafe(self.wake, batch)
-            if last:
-                return
-
-    def wake(self, batch: Sequence[Job]) -> None:
-        """Back in the event loop: those who wait go on."""
-        for requests, done in batch:
-            self.queued -= len(requests)
-            if not done.done():
-                done.set_result(None)
 
     def refuse(self, task: str | int, error: Error) -> None:
         """A report that cannot be taken: counted, and said in the log, unless that has been said too often just now."""
@@ -157,8 +115,7 @@ class Dispatcher:
 
     def close(self) -> None:
         """Do what is queued, then let go of the store."""
-        self.jobs.put(None)
-        self.thread.join()
+        self.thread.close()
         try:
             self.scheduler.close()
         except Error as error:

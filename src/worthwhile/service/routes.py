@@ -21,6 +21,7 @@ from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.group_commit import Request
 from worthwhile.live.history import TYPES, Line, take_in
 from worthwhile.live.labels import declared_of, units_said
+from worthwhile.live.local import Copy, Taken, TakingIn, copy_of
 from worthwhile.live.promotion import Promotion, promotion, share_to_set
 from worthwhile.live.recorded import Recorded, recorded
 from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
@@ -230,6 +231,28 @@ async def decide_many(call: Call) -> schemas.DecidedMany:
             schemas.DecidedOrNot(problem=problem_of(task))
             if isinstance(task, Error)
             else schemas.DecidedOrNot(task.id, task.kind, task.option, task.state, task.attempt)
+            for task in answers
+        ]
+    )
+
+
+async def copy(call: Call) -> Copy:
+    """Everything that a decision is based on, for a client that decides itself."""
+    found: Copy = await call.do(Request(copy_of))
+    return found
+
+
+async def take_in_decisions(call: Call) -> schemas.TakenIn:
+    """Every decision is taken in as it was made, or has its own problem."""
+    dispatcher = await call.dispatcher()
+
+    def taking(_: int, taken: schemas.TakenDecision) -> Request:
+        return TakingIn(Taken(**msgspec.structs.asdict(taken)))
+
+    answers = await ask_each(call, dispatcher, call.body.decisions, taking)
+    return schemas.TakenIn(
+        [
+            schemas.TakenOrNot(problem=problem_of(task)) if isinstance(task, Error) else schemas.TakenOrNot(task)
             for task in answers
         ]
     )
@@ -481,6 +504,8 @@ ENDPOINTS = (
     Endpoint("PATCH", ONE, "admin", change_scheduler, "Change settings", schemas.Change),
     Endpoint("POST", ONE + "/tasks", "decide", decide, "Decide", schemas.Decide, takes_key=True),
     Endpoint("POST", ONE + "/decide", "decide", decide_many, "Decide many", schemas.DecideMany, takes_key=True),
+    Endpoint("GET", ONE + "/copy", "decide", copy, "What it knows, to decide from"),
+    Endpoint("POST", ONE + "/taken", "decide", take_in_decisions, "Decided from a copy", schemas.TakeIn),
     Endpoint("GET", ONE + "/tasks", "read", latest, "The latest tasks", query=schemas.Latest),
     Endpoint("GET", TASK, "read", read_task, "A task"),
     Endpoint("GET", TASK + "/explanation", "read", explain, "Why this option?"),

@@ -39,6 +39,7 @@ MeanReward = (
     | Annotated[dict[Text, Number], Meta(min_length=1, description="the same, by kind")]
 )
 MeanCost = Annotated[Number, Meta(gt=0.0, description="the mean cost per task not to exceed, overhead included")]
+Place = Annotated[int, Meta(ge=0, lt=MOST_OPTIONS)]
 Count = Annotated[int, Meta(ge=1, le=1000)]
 Baseline = Annotated[
     Option | dict[Text, Option],
@@ -110,6 +111,34 @@ class DecideMany(Message):
     """Several tasks, decided in this order in one transaction."""
 
     tasks: Annotated[list[Decide], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+class TakenDecision(Message):
+    """A decision that a client has made itself, from a copy, while the service was away or for speed."""
+
+    key: Annotated[str, Meta(pattern="^local-[0-9a-f]{32}$")]
+    kind: Text
+    options: Annotated[list[Option], Meta(min_length=1, max_length=MOST_OPTIONS)]
+    option: Annotated[Place, Meta(description="the place of what was taken among the options, from 0")]
+    pending: Annotated[list[Annotated[int, Meta(ge=0, lt=2**31)]], Meta(max_length=MOST_OPTIONS)]
+    reward_estimate: Number
+    cost_estimate: Number
+    price: Number | None
+    seen: Annotated[int, Meta(ge=0, lt=2**62, description="entries of the log that the copy knew")]
+    policy: Annotated[int, Meta(ge=0, lt=2**31, description="its number in the copy; 0 if it was `usual`")]
+    overhead: Number
+    lease: Annotated[Number, Meta(ge=0.0)]
+    age: Annotated[Number, Meta(ge=0.0, description="seconds since it was made")]
+    features: Features = None
+    probability: Annotated[Number, Meta(ge=0.0, le=1.0)] | None = None
+    own: Place | None = None
+    mode: Annotated[int, Meta(ge=0, le=5)] = 0
+
+
+class TakeIn(Message):
+    """Decisions that were made elsewhere, taken in as they are, in this order in one transaction."""
+
+    decisions: Annotated[list[TakenDecision], Meta(min_length=1, max_length=MOST_ROWS)]
 
 
 class Report(Message):
@@ -303,6 +332,19 @@ class DecidedMany(Struct):
     """One answer per task, in the order asked."""
 
     tasks: list[DecidedOrNot]
+
+
+class TakenOrNot(Struct, omit_defaults=True):
+    """One of several: its task, or what was wrong."""
+
+    task: str | UnsetType = UNSET
+    problem: Problem | UnsetType = UNSET
+
+
+class TakenIn(Struct):
+    """One answer per decision, in the order told."""
+
+    tasks: list[TakenOrNot]
 
 
 class Taken(Struct):

@@ -26,6 +26,8 @@ CHOSEN, HELD_OUT, EXPLORED, GUARDED, NO_BASELINE, AGREED = range(6)
 MODES = "chosen", "held out", "explored", "guarded", "no baseline", "agreed"  # these, in words
 STATES = "reported", "failed", "expired"  # of tasks with these outcomes
 MOST_TASKS = (1 << 48) - 1  # random draws are numbered by task, in 48 bits
+LOCAL = "local-"  # TaskRow.key of a decision that a client has made itself, before a UUID
+DRAWS = 12  # digits of that UUID, its last, that number the decision's random draws
 NO_POLICY = 0  # TaskRow.policy of history that no policy of this scheduler decided
 WORTH_A_NUMBER = -1  # LogRow.policy of an entry that replaces a loss which was learned from as a result
 
@@ -112,6 +114,15 @@ class TaskRow(NamedTuple):
     def attempt(self) -> int:
         """How many attempts came before this one."""
         return 0 if self.attempts is None else len(json.loads(self.attempts))
+
+    @property
+    def draws(self) -> int:
+        """The number of its random draws: its own, unless it was decided elsewhere."""
+        key = self.key or ""
+        try:
+            return int(key[-DRAWS:], 16) if key.startswith(LOCAL) else self.task
+        except ValueError:  # a key of the user's own
+            return self.task
 
     @property
     def numbers(self) -> list[int]:
