@@ -345,6 +345,17 @@ def test_only_the_groups_that_are_named_are_decided() -> None:
         assert scheduler.latest() == []
 
 
+def test_two_callbacks_keep_to_their_own_groups() -> None:
+    import litellm
+
+    with Scheduler() as idle, Scheduler() as scheduler:
+        other = routing(idle, groups=["others"])
+        mine = routing(scheduler, groups=["answers"], judge=lambda values, response: 1.0)
+        litellm.callbacks = [other, mine]
+        going_on(ask(router(deployment("small"))), reports(scheduler, 1))
+        assert idle.latest() == []
+
+
 def test_an_unknown_cost_is_refused() -> None:
     with Scheduler() as scheduler, pytest.raises(BadParameter, match="'money': it is one of price, tokens, seconds"):
         routing(scheduler, cost="money")

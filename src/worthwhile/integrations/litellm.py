@@ -133,7 +133,7 @@ class Routing(CustomLogger):  # type: ignore[misc]
             return None
         metadata[RECORD] = {
             "task": task.id, "attempt": task.attempt, "option": task.option, "group": group, "request": request,
-            "began": time.perf_counter(), "ended": False, "failed": False,
+            "began": time.perf_counter(), "ended": False, "failed": False, "by": id(self),
         }  # fmt: skip
         return task.option
 
@@ -181,7 +181,7 @@ class Routing(CustomLogger):  # type: ignore[misc]
         self, request_data: Values, response: Any, call_type: Any
     ) -> None:
         """Tell the caller which task it was."""
-        record = record_in(request_data)
+        record = self._own(request_data)
         if record is not None and hasattr(response, "_hidden_params"):
             response._hidden_params[RECORD] = record["task"]
 
@@ -189,12 +189,12 @@ class Routing(CustomLogger):  # type: ignore[misc]
         self, data: Values, *more: Any, **named: Any
     ) -> dict[str, str] | None:
         """The same for the proxy's callers."""
-        record = record_in(data)
+        record = self._own(data)
         return {HEADER: record["task"]} if record is not None else None
 
     async def async_log_success_event(self, kwargs: Values, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """Report what it cost and, if there is a judge, what it was worth."""
-        record = record_in(kwargs["litellm_params"])
+        record = self._own(kwargs["litellm_params"])
         if record is None or record["ended"]:
             return
         record["ended"] = True
@@ -237,11 +237,16 @@ class Routing(CustomLogger):  # type: ignore[misc]
         self, request_data: Values, exception: Exception, call_type: Any, fallback_depth: int | None = None
     ) -> None:
         """One attempt of one deployment has failed; if LiteLLM tries again, another option is next."""
-        await self._failed(record_in(request_data), exception)
+        await self._failed(self._own(request_data), exception)
 
     async def async_log_failure_event(self, kwargs: Values, response_obj: Any, start_time: Any, end_time: Any) -> None:
         """A stream that breaks off fails here."""
-        await self._failed(record_in(kwargs["litellm_params"]), kwargs.get("exception"))
+        await self._failed(self._own(kwargs["litellm_params"]), kwargs.get("exception"))
+
+    def _own(self, values: Values) -> Record | None:
+        """The task of a request, if it was decided here: LiteLLM tells every callback of every request."""
+        record = metadata_of(values).get(RECORD)
+        return record if record is not None and record["by"] == id(self) else None
 
     async def _failed(self, record: Record | None, error: Any) -> None:
         if record is None or record["ended"]:
@@ -274,11 +279,6 @@ def metadata_of(values: Values) -> dict[str, Any]:
     """The metadata of a request, under whichever of two names LiteLLM uses."""
     found = [values[name] for name in ("litellm_metadata", "metadata") if values.get(name) is not None]
     return found[0] if found else {}
-
-
-def record_in(values: Values) -> Record | None:
-    """The task of a request, if it was decided here."""
-    return metadata_of(values).get(RECORD)
 
 
 def task_of(answered: Any) -> str | None:
