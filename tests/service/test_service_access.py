@@ -141,7 +141,7 @@ def test_people_get_pages_and_programs_get_problems(served: Served, make: Make) 
         assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
         assert "Back to the start" in page.text
         assert "content-security-policy" in page.headers
-    for path, headers in (("/nowhere", {}), ("/v1/nowhere", person), ("/v1/schedulers", person)):
+    for path, headers in (("/nowhere", {}), ("/v1/nowhere", person), ("/v1/schedulers/other", person)):
         assert served.get(path, headers=headers).headers["content-type"] == "application/problem+json"
 
 

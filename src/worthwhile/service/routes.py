@@ -14,26 +14,35 @@ from typing import Any
 import msgspec
 
 from worthwhile import __version__
-from worthwhile.errors import BadFeedback, BadParameter, BadRequest, BadTask, Error, Overloaded, StoreError, UnknownTask
+from worthwhile.errors import BadFeedback, BadRequest, Error, Overloaded, StoreError, UnknownTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.evaluate import Evaluation
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.group_commit import Request
 from worthwhile.live.history import TYPES, Line, take_in
-from worthwhile.live.labels import declared_of, units_said
 from worthwhile.live.local import Copy, Taken, TakingIn, copy_of
-from worthwhile.live.promotion import Promotion, promotion, share_to_set
 from worthwhile.live.recorded import Recorded, recorded
 from worthwhile.live.requests import Deciding, Reporting, Retrying, cancelling, failing, observing
 from worthwhile.live.scheduler import Scheduler
-from worthwhile.live.settings import policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
-from worthwhile.live.trials import trial_change
-from worthwhile.live.validation import check_text, failed_reward_of, goal_said, not_negative, option_text, task_number
 from worthwhile.policies.registry import check_importable
 from worthwhile.service import schemas
-from worthwhile.service.dispatcher import Dispatcher, InitialSettings
+from worthwhile.service.changes import (
+    announce,
+    audit,
+    change_scheduler,
+    create_scheduler,
+    declare,
+    forget,
+    pause,
+    promote,
+    read_scheduler,
+    restore,
+    resume,
+    retire,
+)
+from worthwhile.service.dispatcher import Dispatcher
 from worthwhile.service.endpoint import Call, Endpoint, Reply
 from worthwhile.service.openapi import HEADER_KEY
 from worthwhile.service.problems import problem_of, status_of
@@ -42,7 +51,6 @@ ALL = "/v1/schedulers"
 ONE = ALL + "/{scheduler}"
 TASK = ONE + "/tasks/{task}"
 LOG = ("application/x-ndjson", "text/csv")
-MOST_AUDITED = 10_000  # entries that are looked through for somebody who may see few of them
 EXPORTED_AT_ONCE = 1000  # entries of the log
 FEW = 8  # of them take less than 128 KB, however long their names and features
 ENOUGH = 1 << 17  # bytes for a portion
@@ -61,148 +69,6 @@ def header_key(call: Call) -> str | None:
 async def list_schedulers(call: Call) -> schemas.SchedulerNames:
     names = await call.service.dispatchers.all_names()
     return schemas.SchedulerNames([name for name in names if call.caller.may_use(name)])
-
-
-def check_policy(call: Call) -> None:
-    """Refuse a policy by import path unless the operator has allowed it."""
-    path = (call.body.policy or "").partition(",")[0]
-    if ":" in path:
-        check_importable(path, call.service.allowed_policies)
-
-
-async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
-    check_policy(call)
-    dispatchers, name = call.service.dispatchers, call.path["scheduler"]
-    body = call.body
-    settings = InitialSettings(
-        body.policy, body.overhead, body.seed, body.failed_reward, body.store_reasons, body.goal, body.floor,
-        body.budget, body.baseline, body.holdout, body.explore, body.guard, body.guard_error,
-        body.reward_unit, body.cost_unit,
-    )  # fmt: skip
-    new = name not in dispatchers.open and name not in await dispatchers.all_names()
-    await dispatchers.find_or_create(name, settings)
-    if new:
-        details = msgspec.to_builtins(body)
-        await call.do(Request(lambda batch: call.record(batch, "scheduler made", details)))
-    return await read_scheduler(call)
-
-
-async def read_scheduler(call: Call) -> schemas.SchedulerFacts:
-    answer: schemas.SchedulerFacts = await call.do(Request(partial(facts, call.path["scheduler"])))
-    return answer
-
-
-def facts(name: str, batch: Batch) -> schemas.SchedulerFacts:
-    """A scheduler's settings, and how far it has come."""
-    settings, header, goal = batch.replica.settings, batch.header, batch.replica.goal
-    trial, decode = settings.trial, msgspec.json.decode
-    return schemas.SchedulerFacts(
-        scheduler=name,
-        policy=policy_words(batch.replica.policies.texts[settings.policy]),
-        overhead=settings.overhead,
-        failed_reward=settings.failed_reward,
-        store_reasons=settings.store_reasons,
-        goal=goal.goal,
-        floor=goal.floors or goal.total_floor,
-        budget=goal.budget,
-        retired=[schemas.RetiredOption(decode(option), kind) for kind, option in settings.retired],
-        tasks=header.tasks,
-        reports=header.reports,
-        baseline={kind or "": decode(option) for kind, option in trial.baseline},
-        holdout=trial.holdout,
-        explore=trial.explore,
-        guard=trial.guard,
-        guard_error=trial.guard_error,
-        paused=trial.paused,
-        reward_unit=settings.units[0],
-        cost_unit=settings.units[1],
-        declared={kind: [decode(text) for text in texts] for kind, texts in settings.declared.items()},
-    )
-
-
-async def changed(
-    call: Call, action: str, change: Callable[[Scheduler, Batch], object], details: dict[str, Any] | None = None
-) -> schemas.SchedulerFacts:
-    """A scheduler after something about it has changed, and that is in the audit log."""
-    await change_and_record(call, action, change, msgspec.to_builtins(call.body) if details is None else details)
-    return await read_scheduler(call)
-
-
-async def change_and_record(
-    call: Call, action: str, change: Callable[[Scheduler, Batch], object], details: dict[str, Any]
-) -> None:
-    """Both in one transaction."""
-    scheduler = (await call.dispatcher()).scheduler
-
-    def both(batch: Batch) -> None:
-        change(scheduler, batch)
-        call.record(batch, action, details)
-
-    await call.read(scheduler._transactor.do, both)
-
-
-async def change_scheduler(call: Call) -> schemas.SchedulerFacts:
-    check_policy(call)
-    body = call.body
-    extra = None if body.overhead is None else not_negative("overhead", body.overhead)
-    worth, goal = failed_reward_of(body.failed_reward), goal_said(body.goal, body.floor, body.budget)
-    trial = trial_change(body.baseline, body.holdout, body.explore, body.guard, body.guard_error)
-    units = units_said(body.reward_unit, body.cost_unit)
-
-    def change(scheduler: Scheduler, batch: Batch) -> None:
-        scheduler._transactor.change(body.policy, extra, worth, body.store_reasons, trial, goal, units, batch)
-
-    return await changed(call, "settings changed", change)
-
-
-async def retire(call: Call) -> schemas.SchedulerFacts:
-    kind, option = call.body.kind, option_text(call.body.option)
-    return await changed(call, "option retired", lambda _, batch: batch.retire(kind, option))
-
-
-async def restore(call: Call) -> schemas.SchedulerFacts:
-    """Also if it was not retired: whoever asks twice gets what was asked for."""
-    kind, option = call.body.kind, option_text(call.body.option)
-    with suppress(BadTask):
-        return await changed(call, "option restored", lambda _, batch: batch.restore(kind, option))
-    return await read_scheduler(call)
-
-
-async def pause(call: Call) -> schemas.SchedulerFacts:
-    """Let every task take its baseline from now on."""
-
-    def hold_all_out(_: Scheduler, batch: Batch) -> None:
-        trial = batch.replica.settings.trial
-        if not trial.baseline and not trial.ever_held_out:
-            raise BadParameter("paused, tasks take the baseline, and none is named; set one with baseline")
-        batch.change(None, None, trial=trial_change(holdout=1.0))
-
-    return await changed(call, "paused", hold_all_out)
-
-
-async def resume(call: Call) -> schemas.SchedulerFacts:
-    """Hold out as many tasks as before the pause."""
-
-    def hold_out_as_before(_: Scheduler, batch: Batch) -> None:
-        trial = batch.replica.settings.trial
-        if trial.paused and trial.before_pause is None:
-            raise BadParameter("it has decided nothing yet; promote says with what share of the tasks to begin")
-        if trial.paused:
-            batch.change(None, None, trial=trial_change(holdout=trial.before_pause))
-
-    return await changed(call, "resumed", hold_out_as_before)
-
-
-async def announce(call: Call) -> schemas.SchedulerFacts:
-    kinds = [check_text("kind", kind) for kind in call.body.kinds]
-    options = [option_text(option) for option in call.body.options]
-    counts = {"kinds": len(kinds), "options": len(options)}
-    return await changed(call, "names announced", lambda _, batch: batch.announce(kinds, options), counts)
-
-
-async def declare(call: Call) -> schemas.SchedulerFacts:
-    declared = declared_of(call.body.options)
-    return await changed(call, "names declared", lambda _, batch: batch.declare(declared))
 
 
 async def decide(call: Call) -> schemas.Decided:
@@ -356,15 +222,6 @@ async def cancel(call: Call) -> schemas.Taken:
     return schemas.Taken(1)
 
 
-async def forget(call: Call) -> schemas.Taken:
-    """Take what may be personal out of tasks: of all, or of none if one is not known; asked twice, it is the same."""
-    numbers = list(dict.fromkeys(map(task_number, call.body.tasks)))
-    details = {"tasks": list(map(str, numbers))}
-    await change_and_record(call, "tasks forgotten", lambda _, batch: batch.forget(*numbers), details)
-    call.service.dispatchers.forget_explanations(call.path["scheduler"])
-    return schemas.Taken(len(numbers))
-
-
 async def load(call: Call) -> schemas.Taken:
     rows = [checked(index, row) for index, row in enumerate(call.body.rows)]
 
@@ -404,20 +261,6 @@ async def evaluation(call: Call) -> Evaluation:
     scheduler = (await call.dispatcher()).scheduler
     asked = "evaluate", scheduler.name, query.rule, query.policy
     return await call.service.dispatchers.share(asked, partial(scheduler.evaluate, policy=query.policy), query.rule)
-
-
-async def promote(call: Call) -> Promotion:
-    """Set, and in the audit log, if a share is given."""
-    scheduler, share = (await call.dispatcher()).scheduler, call.body.share
-    holdout = share_to_set(share)
-    told = await call.read(scheduler.promote)
-    if holdout is None:
-        return told
-    trial = trial_change(holdout=holdout)
-    details = {"share": share}
-    await change_and_record(call, "promoted", lambda _, batch: batch.change(None, None, trial=trial), details)
-    summary = await call.read(scheduler.summary)
-    return promotion(summary.gain, was_set=True)
 
 
 async def series(call: Call) -> schemas.Series:
@@ -460,23 +303,6 @@ def as_csv(lines: Sequence[Line]) -> bytes:
     text = io.StringIO(newline="")
     csv.DictWriter(text, list(TYPES)).writerows(lines)
     return text.getvalue().encode()
-
-
-async def audit(call: Call) -> list[schemas.AuditEntry]:
-    """What a token for some schedulers may see is what was done to those."""
-    return await audited(call, call.query.count, call.caller.schedulers)
-
-
-async def audited(call: Call, count: int, schedulers: frozenset[str] | None) -> list[schemas.AuditEntry]:
-    """The latest entries about some schedulers, or about everything."""
-    dispatchers = call.service.dispatchers
-    read = count if schedulers is None else MOST_AUDITED
-    rows = await dispatchers.ask_store(dispatchers.transact, lambda tx: tx.audit(read))
-    seen = [row for row in rows if schedulers is None or row.scheduler in schedulers]
-    return [
-        msgspec.convert(row._asdict() | {"details": msgspec.json.decode(row.details)}, schemas.AuditEntry)
-        for row in seen[:count]
-    ]
 
 
 async def health(call: Call) -> schemas.Health:

@@ -12,13 +12,13 @@ from worthwhile.errors import Error, UnknownScheduler
 from worthwhile.live.batch import Batch
 from worthwhile.live.summary import Summary
 from worthwhile.live.trials import TrialSettings
+from worthwhile.service.changes import facts
 from worthwhile.service.dashboard.answers import answers
 from worthwhile.service.dashboard.drawing import DAY, HOUR, chart, sparkline
 from worthwhile.service.dashboard.rendering import query, render, words_of
 from worthwhile.service.dashboard.sessions import behind_tls, guarded, signed_in
 from worthwhile.service.dispatcher import Dispatcher
 from worthwhile.service.endpoint import Call, Reply
-from worthwhile.service.routes import facts
 from worthwhile.service.schemas import Message, SchedulerFacts, Text
 
 RECENT = 10  # tasks

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+from worthwhile.service.changes import audited
 from worthwhile.service.dashboard.overview import common, settings_of
 from worthwhile.service.dashboard.rendering import render
 from worthwhile.service.dashboard.sessions import guarded
 from worthwhile.service.endpoint import Call, Reply
-from worthwhile.service.routes import audited
 from worthwhile.service.schemas import SchedulerFacts
 
 CHANGES = 20  # that are listed
