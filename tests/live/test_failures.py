@@ -15,6 +15,7 @@ from clocks import Clock
 from worthwhile import Scheduler, Task
 from worthwhile.errors import AlreadyCancelled, AlreadyFailed, AlreadyReported, BadFeedback, BadParameter
 from worthwhile.live.checking import find_damage
+from worthwhile.live.settings import SettingsChange
 from worthwhile.live.stores.base import FAILED, OWN
 from worthwhile.simulation.environments.replay import replay
 from worthwhile.tables import ratio_so_far, read_table
@@ -229,7 +230,7 @@ def test_failed_reward_makes_a_failure_a_result_worth_a_number(address: str) -> 
         assert (log_of(scheduler)[0].reward, log_of(scheduler)[0].outcome) == (-1.0, FAILED)
         assert totals_of(scheduler)["failed"] == 0.0
         with pytest.raises(BadParameter, match=r"has failed_reward -1.0, not 2"):
-            scheduler._transactor.find_or_create(None, None, None, 2.0)
+            scheduler._transactor.find_or_create(SettingsChange(failed_reward=2.0))
         scheduler.change(failed_reward="none")
         taken(scheduler, "a").fail(cost=2.0)
         scheduler.change(failed_reward=0)

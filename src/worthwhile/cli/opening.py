@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from worthwhile.errors import BadParameter
 from worthwhile.formatting import shown
+from worthwhile.live.settings import SettingsChange
 from worthwhile.live.stores import open_store
 from worthwhile.live.transactor import Transactor
 from worthwhile.live.validation import check_text
@@ -44,7 +45,7 @@ def asked(arguments: argparse.Namespace, create: bool = False) -> Iterator[Trans
     name = check_text("scheduler", name_of(arguments, create), BadParameter)
     transactor = Transactor(arguments.store, name, "python", create)
     try:
-        transactor.find_or_create(None, None, None)
+        transactor.find_or_create(SettingsChange())
         yield transactor
     finally:
         transactor.close()

@@ -13,12 +13,12 @@ from worthwhile.errors import AlreadyCancelled, AlreadyReported, BadTask, Error,
 from worthwhile.live.engines import Offer, offer_of
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import IN_THE_MIDDLE, Request
-from worthwhile.live.labels import Declared, UnitsSaid, check_declared
+from worthwhile.live.labels import Declared, check_declared
 from worthwhile.live.outcomes import Outcomes
 from worthwhile.live.replica import PORTION
-from worthwhile.live.settings import Settings
+from worthwhile.live.settings import Settings, SettingsChange
 from worthwhile.live.stores.base import MOST_TASKS, RESULT, TaskRow
-from worthwhile.live.trials import TrialChange, TrialSettings, assign
+from worthwhile.live.trials import TrialSettings, assign
 from worthwhile.rng import Rng
 
 ALWAYS = 1.0  # the probability of what a policy takes, given its own draws
@@ -259,31 +259,13 @@ class Batch(Outcomes):
                 self.replace(row)
             self.set(self.replica.settings._replace(forgotten=self.replica.settings.forgotten + 1))
 
-    def change(
-        self,
-        policy: str | None,
-        overhead: float | None,
-        failed_reward: float | str | None = None,
-        store_reasons: bool | None = None,
-        trial: TrialChange | None = None,
-        units: UnitsSaid | None = None,
-    ) -> None:
-        """Other settings; None leaves one as it is, and NONE makes failures worth no number."""
+    def change(self, change: SettingsChange, policy: str | None = None) -> None:
+        """Other settings; a policy is given by its text."""
         settings = self.replica.settings
         if policy is not None:
             self.replica.check_memory(policy)
             settings = settings._replace(policy=self.replica.name("policy", policy))
-        if overhead is not None:
-            settings = settings._replace(overhead=overhead)
-        if failed_reward is not None:
-            settings = settings._replace(failed_reward=None if isinstance(failed_reward, str) else failed_reward)
-        if store_reasons is not None:
-            settings = settings._replace(store_reasons=store_reasons)
-        if trial is not None:
-            tasks = self.header.tasks + len(self.new)
-            settings = settings._replace(trial=trial.applied(settings.trial, tasks))
-        if units is not None:
-            settings = settings._replace(units=units.applied(settings.units))
+        settings = change.applied(settings, self.header.tasks + len(self.new))
         if settings != self.replica.settings:
             self.set(settings)
 

@@ -26,7 +26,7 @@ class Units(NamedTuple):
         return f"reward_unit {self.reward!r} and cost_unit {self.cost!r}"
 
 
-class UnitsSaid(NamedTuple):
+class UnitsChange(NamedTuple):
     """Units to go on with; None leaves one as it is."""
 
     reward: str | None = None
@@ -40,12 +40,9 @@ class UnitsSaid(NamedTuple):
         return self.applied(units) != units
 
 
-UNSAID = UnitsSaid()
-
-
-def units_said(reward: Any = None, cost: Any = None) -> UnitsSaid:
+def units_change(reward: Any = None, cost: Any = None) -> UnitsChange:
     """Units from outside, checked."""
-    return UnitsSaid(unit_of("reward_unit", reward), unit_of("cost_unit", cost))
+    return UnitsChange(unit_of("reward_unit", reward), unit_of("cost_unit", cost))
 
 
 def unit_of(name: str, unit: Any) -> str | None:

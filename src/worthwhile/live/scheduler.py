@@ -17,23 +17,21 @@ from worthwhile.live import overview
 from worthwhile.live.evaluate import Evaluation, evaluate
 from worthwhile.live.history import check_features, look_up, table_at, take_in, write_table
 from worthwhile.live.history_files import read_history
-from worthwhile.live.labels import declared_of, units_said
+from worthwhile.live.labels import declared_of
 from worthwhile.live.promotion import Promotion, promotion, share_to_set
 from worthwhile.live.requests import LEASE, Deciding, Reporting, Retrying, cancelling, failing, observing
+from worthwhile.live.settings import settings_change
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
 from worthwhile.live.transactor import Transactor
-from worthwhile.live.trials import trial_change
 from worthwhile.live.validation import (
     Option,
     at_least_one,
     check_text,
-    failed_reward_of,
-    goal_said,
     not_negative,
     option_text,
     task_number,
-    yes_or_no,
+    worth,
 )
 from worthwhile.policies.base import Policy
 from worthwhile.policies.features import Feature
@@ -83,9 +81,13 @@ class Scheduler:
         # for the other parts of this library: transactions of their own on the same store
         self._transactor = Transactor(str(url) if isinstance(url, Path) else url, name, engine, create)
         try:
-            trial = trial_change(baseline, holdout, explore, guard, guard_error)
-            told = trial, goal_said(goal, floor, budget), units_said(reward_unit, cost_unit)
-            self._transactor.find_or_create(policy, overhead, seed, failed_reward, store_reasons, *told)
+            if failed_reward is not None:
+                worth("failed_reward", failed_reward)  # to take it away is for `change`
+            wanted = settings_change(
+                policy, overhead, failed_reward, store_reasons, goal, floor, budget, baseline, holdout, explore, guard,
+                guard_error, reward_unit, cost_unit,
+            )  # fmt: skip
+            self._transactor.find_or_create(wanted, seed)
             if history is not None:
                 self.load(history, history_columns)
         except BaseException:
@@ -200,11 +202,11 @@ class Scheduler:
         mapping takes the baseline away, "none" the guard. A goal replaces the one before, with its floor and its
         budget; goal="ratio" alone drops both. Units are for people; an empty one takes it away.
         """
-        extra = None if overhead is None else not_negative("overhead", overhead)
-        worth, keep = failed_reward_of(failed_reward), yes_or_no("store_reasons", store_reasons)
-        trial, wanted = trial_change(baseline, holdout, explore, guard, guard_error), goal_said(goal, floor, budget)
-        units = units_said(reward_unit, cost_unit)
-        self._transactor.do(partial(self._transactor.change, policy, extra, worth, keep, trial, wanted, units))
+        change = settings_change(
+            policy, overhead, failed_reward, store_reasons, goal, floor, budget, baseline, holdout, explore, guard,
+            guard_error, reward_unit, cost_unit,
+        )  # fmt: skip
+        self._transactor.do(partial(self._transactor.change, change))
 
     def forget(self, *tasks: Task | str | int) -> None:
         """Take the features of tasks, and the reasons why they failed, out of the store, for good.

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from worthwhile.live.labels import ANYTHING, Declared, Units, declared_from, units_from
-from worthwhile.live.trials import NO_TRIAL, TrialSettings, trial_from
+from worthwhile.goals.goal import Goal
+from worthwhile.live.labels import ANYTHING, Declared, Units, UnitsChange, declared_from, units_change, units_from
+from worthwhile.live.trials import NO_TRIAL, TrialChange, TrialSettings, trial_change, trial_from
+from worthwhile.live.validation import NONE, failed_reward_of, goal_said, not_negative, yes_or_no
 from worthwhile.policies.base import Policy
 from worthwhile.policies.goal_imed import GOAL_FIELDS, GoalImed
 from worthwhile.policies.registry import LIST, find
@@ -35,6 +37,58 @@ class Settings(NamedTuple):
             if getattr(self, name) == usual:
                 del content[name]
         return json.dumps(content, ensure_ascii=False)
+
+
+class SettingsChange(NamedTuple):
+    """Settings to begin or to go on with; None leaves one as it is."""
+
+    policy: str | Policy | None = None
+    overhead: float | None = None
+    failed_reward: float | str | None = None  # NONE takes it away
+    store_reasons: bool | None = None
+    goal: Goal | None = None
+    trial: TrialChange = TrialChange()
+    units: UnitsChange = UnitsChange()
+
+    def applied(self, settings: Settings, tasks: int) -> Settings:
+        """The settings with it, after so many tasks; but for the policy and its goal, which need their names."""
+        given = {
+            name: value
+            for name in ("overhead", "failed_reward", "store_reasons")
+            if (value := getattr(self, name)) is not None
+        }
+        if self.failed_reward == NONE:
+            given["failed_reward"] = None
+        trial, units = self.trial.applied(settings.trial, tasks), self.units.applied(settings.units)
+        return settings._replace(**given, trial=trial, units=units)
+
+
+def settings_change(
+    policy: str | Policy | None = None,
+    overhead: Any = None,
+    failed_reward: Any = None,
+    store_reasons: Any = None,
+    goal: Any = None,
+    floor: Any = None,
+    budget: Any = None,
+    baseline: Any = None,
+    holdout: Any = None,
+    explore: Any = None,
+    guard: Any = None,
+    guard_error: Any = None,
+    reward_unit: Any = None,
+    cost_unit: Any = None,
+) -> SettingsChange:
+    """Settings from outside, checked; but for the policy."""
+    return SettingsChange(
+        policy,
+        None if overhead is None else not_negative("overhead", overhead),
+        failed_reward_of(failed_reward),
+        yes_or_no("store_reasons", store_reasons),
+        goal_said(goal, floor, budget),
+        trial_change(baseline, holdout, explore, guard, guard_error),
+        units_change(reward_unit, cost_unit),
+    )
 
 
 def settings_from(text: str) -> Settings:

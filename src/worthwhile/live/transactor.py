@@ -23,27 +23,23 @@ from worthwhile.goals.goal import Goal
 from worthwhile.live.batch import Batch, Spoiled
 from worthwhile.live.fold import Fold
 from worthwhile.live.group_commit import GroupCommit, Request
-from worthwhile.live.labels import UNSAID, Units, UnitsSaid
 from worthwhile.live.replica import PORTION, Replica
-from worthwhile.live.settings import Settings, policy_text, policy_words
+from worthwhile.live.settings import Settings, SettingsChange, policy_text, policy_words
 from worthwhile.live.stores import open_store, without_password
 from worthwhile.live.stores.base import Answer, Header, LogRow, NameRow, Snapshot, Store, Transaction
-from worthwhile.live.trials import NO_TRIAL, NOTHING, TrialChange, TrialSettings
-from worthwhile.live.validation import not_negative, worth, yes_or_no
+from worthwhile.live.trials import TrialSettings
 from worthwhile.policies.base import Policy, checked
 from worthwhile.policies.goal_imed import towards, without_goal
 from worthwhile.policies.registry import DEFAULT, make
 
 if TYPE_CHECKING:
+    from worthwhile.live.curves import Curves
     from worthwhile.live.history import Line
     from worthwhile.live.log_statistics import LogStatistics
 
 MOST_CONFLICTS = 10  # with other transactions, until a batch is given up
 CLOCKS_DIFFER = 60.0  # seconds: a store's clock that goes back by more was set
 LONGEST_PAUSE = 0.05  # seconds, until it is tried again
-
-if TYPE_CHECKING:
-    from worthwhile.live.curves import Curves
 
 log = logging.getLogger(__name__)
 
@@ -70,50 +66,23 @@ class Transactor(GroupCommit):
 
         return LogStatistics(self.do)
 
-    def find_or_create(
-        self,
-        policy: str | Policy | None,
-        overhead: float | None,
-        seed: int | None,
-        failed_reward: float | None = None,
-        store_reasons: bool | None = None,
-        trial: TrialChange = NOTHING,
-        goal: Goal | None = None,
-        units: UnitsSaid = UNSAID,
-    ) -> None:
+    def find_or_create(self, wanted: SettingsChange, seed: int | None = None) -> None:
         """Agree with the scheduler of this name, or make it."""
-        value = None if failed_reward is None else worth("failed_reward", failed_reward)
-        keep = yes_or_no("store_reasons", store_reasons)
-        header = self.store.transact(
-            lambda tx: tx.open(self.name) or self.created(tx, policy, overhead, seed, value, keep, trial, goal, units)
-        )
+        header = self.store.transact(lambda tx: tx.open(self.name) or self.created(tx, wanted, seed))
         if seed is not None and header is not None and header.seed_key != seed_key_of(seed):
             raise BadParameter(f"scheduler {self.name!r} exists with another seed; leave seed out")
-        self.do(lambda batch: self.agree(batch, policy, overhead, value, keep, trial, goal, units))
+        self.do(partial(self.agree, wanted))
 
-    def created(
-        self,
-        tx: Transaction,
-        policy: str | Policy | None,
-        overhead: float | None,
-        seed: int | None,
-        failed_reward: float | None,
-        store_reasons: bool | None,
-        trial: TrialChange = NOTHING,
-        goal: Goal | None = None,
-        units: UnitsSaid = UNSAID,
-    ) -> Header | None:
+    def created(self, tx: Transaction, wanted: SettingsChange, seed: int | None) -> Header | None:
         if not self.create:
             known, where = ", ".join(tx.schedulers()) or "none", without_password(self.url or "memory")
             raise UnknownScheduler(f"no scheduler {self.name!r} in {where}; there are: {known}")
-        kinds = list((goal or Goal()).floors)  # those with floors are the first that have numbers
+        kinds = list((wanted.goal or Goal()).floors)  # those with floors are the first that have numbers
         numbers = {kind: number for number, kind in enumerate(kinds)}
-        text = self.described(DEFAULT if policy is None else policy, (), goal, numbers)
-        extra = 0.0 if overhead is None else not_negative("overhead", overhead)
+        text = self.described(DEFAULT if wanted.policy is None else wanted.policy, (), wanted.goal, numbers)
         seed_key = secrets.randbits(32) if seed is None else seed_key_of(seed)
-        keep, held_out = store_reasons is not False, trial.applied(NO_TRIAL, 0)
-        refuse_guard(held_out, goal or Goal())
-        settings = Settings(1, extra, (), failed_reward, keep, held_out, units=units.applied(Units()))
+        settings = wanted.applied(Settings(1), 0)
+        refuse_guard(settings.trial, wanted.goal or Goal())
         tx.create(self.name, seed_key, settings.text())
         header = tx.open(self.name)
         if header is not None and header.names == 0:  # unless another process was faster
@@ -121,65 +90,45 @@ class Transactor(GroupCommit):
             tx.add(header.id, [NameRow(1, "policy", 1, text), *names], [], [], [])
         return header
 
-    def agree(
-        self,
-        batch: Batch,
-        policy: str | Policy | None,
-        overhead: float | None,
-        failed_reward: float | None = None,
-        store_reasons: bool | None = None,
-        trial: TrialChange = NOTHING,
-        goal: Goal | None = None,
-        units: UnitsSaid = UNSAID,
-    ) -> None:
+    def agree(self, wanted: SettingsChange, batch: Batch) -> None:
         """Refuse other settings than the scheduler has."""
-        replica = batch.replica
+        replica, settings = batch.replica, batch.replica.settings
+        policy, overhead, failed_reward, store_reasons, goal, trial, units = wanted
         if goal is not None and goal != replica.goal:
             goals = f"scheduler {self.name!r} has the goal {replica.goal.words()}, not {goal.words()}"
             raise BadParameter(f"{goals}; leave it out, or switch with scheduler.change(goal=…, floor=…, budget=…)")
         if policy is not None:
-            has = replica.policies.texts[replica.settings.policy]
-            wanted = self.described(policy, replica.options.texts, replica.goal, replica.kinds.number)
-            if wanted != has:
-                names = f"scheduler {self.name!r} has policy {policy_words(has)}, not {policy_words(wanted)}"
+            has = replica.policies.texts[settings.policy]
+            text = self.described(policy, replica.options.texts, replica.goal, replica.kinds.number)
+            if text != has:
+                names = f"scheduler {self.name!r} has policy {policy_words(has)}, not {policy_words(text)}"
                 raise BadParameter(f"{names}; leave policy out, or switch with scheduler.change(policy=…)")
-        if overhead is not None and overhead != replica.settings.overhead:
-            numbers = f"scheduler {self.name!r} has overhead {replica.settings.overhead:g}, not {overhead:g}"
+        if overhead is not None and overhead != settings.overhead:
+            numbers = f"scheduler {self.name!r} has overhead {settings.overhead:g}, not {overhead:g}"
             raise BadParameter(f"{numbers}; leave overhead out, or switch with scheduler.change(overhead=…)")
-        if failed_reward is not None and failed_reward != replica.settings.failed_reward:
-            has = f"scheduler {self.name!r} has failed_reward {replica.settings.failed_reward}, not {failed_reward:g}"
+        if failed_reward is not None and failed_reward != settings.failed_reward:
+            has = f"scheduler {self.name!r} has failed_reward {settings.failed_reward}, not {failed_reward:g}"
             raise BadParameter(f"{has}; leave it out, or switch with scheduler.change(failed_reward=…)")
-        if store_reasons is not None and store_reasons != replica.settings.store_reasons:
-            has = f"scheduler {self.name!r} has store_reasons {replica.settings.store_reasons}, not {store_reasons}"
+        if store_reasons is not None and store_reasons != settings.store_reasons:
+            has = f"scheduler {self.name!r} has store_reasons {settings.store_reasons}, not {store_reasons}"
             raise BadParameter(f"{has}; leave it out, or switch with scheduler.change(store_reasons=…)")
-        if trial.contradicts(replica.settings.trial):
-            has = f"scheduler {self.name!r} has {replica.settings.trial.in_words()}"
+        if trial.contradicts(settings.trial):
+            has = f"scheduler {self.name!r} has {settings.trial.in_words()}"
             raise BadParameter(f"{has}; leave these out, or switch with scheduler.change(baseline=…, holdout=…)")
-        if units.contradicts(replica.settings.units):
-            has = f"scheduler {self.name!r} has {replica.settings.units.in_words()}"
+        if units.contradicts(settings.units):
+            has = f"scheduler {self.name!r} has {settings.units.in_words()}"
             raise BadParameter(f"{has}; leave these out, or switch with scheduler.change(reward_unit=…, cost_unit=…)")
 
-    def change(
-        self,
-        policy: str | Policy | None,
-        overhead: float | None,
-        failed_reward: float | str | None,
-        store_reasons: bool | None,
-        trial: TrialChange,
-        goal: Goal | None,
-        units: UnitsSaid,
-        batch: Batch,
-    ) -> None:
-        """Other settings; None leaves one as it is. A goal stays with another policy, if that can keep it."""
+    def change(self, change: SettingsChange, batch: Batch) -> None:
+        """Other settings. A goal stays with another policy, if that can keep it."""
         replica, text = batch.replica, None
-        if policy is not None or goal is not None:
-            wanted = replica.goal if goal is None else goal
-            batch.announce(list(wanted.floors), ())
-            kept: str | Policy = without_goal(replica.fold.policy) if policy is None else policy
-            text = self.described(kept, replica.options.texts, wanted, replica.kinds.number)
-        aimed = replica.goal if goal is None else goal
-        refuse_guard(trial.applied(replica.settings.trial, batch.header.reports), aimed)
-        batch.change(text, overhead, failed_reward, store_reasons, trial, units)
+        goal = replica.goal if change.goal is None else change.goal
+        if change.policy is not None or change.goal is not None:
+            batch.announce(list(goal.floors), ())
+            kept = without_goal(replica.fold.policy) if change.policy is None else change.policy
+            text = self.described(kept, replica.options.texts, goal, replica.kinds.number)
+        refuse_guard(change.trial.applied(replica.settings.trial, batch.header.reports), goal)
+        batch.change(change, text)
 
     def described(
         self,

@@ -107,9 +107,6 @@ class TrialChange(NamedTuple):
         return any(wanted is not None and wanted != has[name] for name, wanted in self._asdict().items())
 
 
-NOTHING = TrialChange()
-
-
 class Assigned(NamedTuple):
     """The option that a task takes, how it came about, and how likely that was."""
 

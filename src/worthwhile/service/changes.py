@@ -12,12 +12,11 @@ import msgspec
 from worthwhile.errors import BadParameter, BadTask
 from worthwhile.live.batch import Batch
 from worthwhile.live.group_commit import Request
-from worthwhile.live.labels import declared_of, units_said
+from worthwhile.live.labels import declared_of
 from worthwhile.live.promotion import Promotion, promotion, share_to_set
 from worthwhile.live.scheduler import Scheduler
-from worthwhile.live.settings import policy_words
-from worthwhile.live.trials import trial_change
-from worthwhile.live.validation import check_text, failed_reward_of, goal_said, not_negative, option_text, task_number
+from worthwhile.live.settings import policy_words, settings_change
+from worthwhile.live.validation import check_text, option_text, task_number
 from worthwhile.policies.registry import check_importable
 from worthwhile.service import schemas
 from worthwhile.service.dispatcher import InitialSettings
@@ -36,16 +35,11 @@ def check_policy(call: Call) -> None:
 async def create_scheduler(call: Call) -> schemas.SchedulerFacts:
     check_policy(call)
     dispatchers, name = call.service.dispatchers, call.path["scheduler"]
-    body = call.body
-    settings = InitialSettings(
-        body.policy, body.overhead, body.seed, body.failed_reward, body.store_reasons, body.goal, body.floor,
-        body.budget, body.baseline, body.holdout, body.explore, body.guard, body.guard_error,
-        body.reward_unit, body.cost_unit,
-    )  # fmt: skip
+    settings = InitialSettings(**msgspec.structs.asdict(call.body))
     new = name not in dispatchers.open and name not in await dispatchers.all_names()
     await dispatchers.find_or_create(name, settings)
     if new:
-        details = msgspec.to_builtins(body)
+        details = msgspec.to_builtins(call.body)
         await call.do(Request(lambda batch: call.record(batch, "scheduler made", details)))
     return await read_scheduler(call)
 
@@ -106,16 +100,8 @@ async def change_and_record(
 
 async def change_scheduler(call: Call) -> schemas.SchedulerFacts:
     check_policy(call)
-    body = call.body
-    extra = None if body.overhead is None else not_negative("overhead", body.overhead)
-    worth, goal = failed_reward_of(body.failed_reward), goal_said(body.goal, body.floor, body.budget)
-    trial = trial_change(body.baseline, body.holdout, body.explore, body.guard, body.guard_error)
-    units = units_said(body.reward_unit, body.cost_unit)
-
-    def change(scheduler: Scheduler, batch: Batch) -> None:
-        scheduler._transactor.change(body.policy, extra, worth, body.store_reasons, trial, goal, units, batch)
-
-    return await changed(call, "settings changed", change)
+    change = settings_change(**msgspec.structs.asdict(call.body))
+    return await changed(call, "settings changed", lambda scheduler, batch: scheduler._transactor.change(change, batch))
 
 
 async def retire(call: Call) -> schemas.SchedulerFacts:
@@ -138,7 +124,7 @@ async def pause(call: Call) -> schemas.SchedulerFacts:
         trial = batch.replica.settings.trial
         if not trial.baseline and not trial.ever_held_out:
             raise BadParameter("paused, tasks take the baseline, and none is named; set one with baseline")
-        batch.change(None, None, trial=trial_change(holdout=1.0))
+        batch.change(settings_change(holdout=1.0))
 
     return await changed(call, "paused", hold_all_out)
 
@@ -151,7 +137,7 @@ async def resume(call: Call) -> schemas.SchedulerFacts:
         if trial.paused and trial.before_pause is None:
             raise BadParameter("it has decided nothing yet; promote says with what share of the tasks to begin")
         if trial.paused:
-            batch.change(None, None, trial=trial_change(holdout=trial.before_pause))
+            batch.change(settings_change(holdout=trial.before_pause))
 
     return await changed(call, "resumed", hold_out_as_before)
 
@@ -172,12 +158,11 @@ async def promote(call: Call) -> Promotion:
     """Set, and in the audit log, if a share is given."""
     scheduler, share = (await call.dispatcher()).scheduler, call.body.share
     holdout = share_to_set(share)
-    told = await call.read(scheduler.promote)
+    standing = await call.read(scheduler.promote)
     if holdout is None:
-        return told
-    trial = trial_change(holdout=holdout)
-    details = {"share": share}
-    await change_and_record(call, "promoted", lambda _, batch: batch.change(None, None, trial=trial), details)
+        return standing
+    change, details = settings_change(holdout=holdout), {"share": share}
+    await change_and_record(call, "promoted", lambda _, batch: batch.change(change), details)
     summary = await call.read(scheduler.summary)
     return promotion(summary.gain, was_set=True)
 

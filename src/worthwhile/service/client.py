@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from worthwhile.errors import BadParameter, Error, MissingExtra
+from worthwhile.errors import Error, MissingExtra
 from worthwhile.goals.goal import Floor, Goal
 from worthwhile.live.evaluate import Evaluation
 from worthwhile.live.explain import Explanation, TaskLine
 from worthwhile.live.history import Line, table_at, write_table
 from worthwhile.live.history_files import read_history
-from worthwhile.live.labels import declared_of, units_said
+from worthwhile.live.labels import declared_of
 from worthwhile.live.promotion import Promotion
-from worthwhile.live.recorded import Recorded
-from worthwhile.live.settings import policy_text, policy_words
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
-from worthwhile.live.trials import trial_change
-from worthwhile.live.validation import Option, goal_said, not_negative, task_number, yes_or_no
+from worthwhile.live.validation import Option, not_negative, task_number
 from worthwhile.policies.base import Policy
 from worthwhile.policies.features import Feature
 
 try:
     import httpx
-    import msgspec
+    import msgspec  # noqa: F401
 except ImportError:
     raise MissingExtra("a client", "client") from None
 
 from worthwhile.service import calls
 from worthwhile.service.calls import Backoff, Call, Saying
-from worthwhile.service.offline import DECIDE_WITHIN, REFRESH, Offline
-from worthwhile.service.schemas import MOST_FORGOTTEN, MOST_ROWS, Rebuilt, Series, Taken
+from worthwhile.service.offline import DECIDE_WITHIN, REFRESH, Offline, check_offline, positive
+from worthwhile.service.portions import lines_in, portions_of
+from worthwhile.service.schemas import MOST_FORGOTTEN, Rebuilt, Series, Taken
+from worthwhile.service.settings_body import policy_name, settings_body
 
 TIMEOUT = 15.0  # seconds for one answer
 PATIENCE = 60.0  # seconds to go on trying
-ENOUGH = 1 << 19  # bytes of rows in one request
 READ_AT_ONCE = 1 << 20  # bytes of the log
 MOST_IDS = 1000  # in one address
 
@@ -85,10 +83,10 @@ class Client:
         local = check_offline(offline, offline_file, decisions)
         self.http = httpx.Client(**self.http_settings)
         self._offline: Offline | None = None
-        settings = {"policy": policy_name(policy), "overhead": overhead, "seed": seed, "failed_reward": failed_reward}
-        settings |= {"store_reasons": yes_or_no("store_reasons", store_reasons)}
-        settings |= trial_settings(baseline, holdout, explore, guard, guard_error)
-        settings |= goal_fields(goal, floor, budget) | unit_fields(reward_unit, cost_unit)
+        settings = {"seed": seed} | settings_body(
+            policy, overhead, failed_reward, store_reasons, goal, floor, budget, baseline, holdout, explore, guard,
+            guard_error, reward_unit, cost_unit,
+        )  # fmt: skip
         if any(value is not None for value in settings.values()):
             try:
                 self._tell("PUT", "", settings)
@@ -129,8 +127,8 @@ class Client:
 
     def _ask(self, answer: type[Answer], method: str, path: str, body: Any = None, **query: Any) -> Answer:
         """The answer, of the type that it has in this library."""
-        found: Answer = self._send(Call(method, path, answer, body, query or None))
-        return found
+        decoded: Answer = self._send(Call(method, path, answer, body, query or None))
+        return decoded
 
     def decide(
         self,
@@ -251,11 +249,11 @@ class Client:
         longer stored why tasks fail. `baseline`, `holdout`, `explore` and `guard` hold from the next task on. A goal
         replaces the one before, with its floor and its budget; goal="ratio" alone drops both.
         """
-        keep = yes_or_no("store_reasons", store_reasons)
-        settings = {"overhead": overhead, "failed_reward": failed_reward, "store_reasons": keep}
-        settings |= trial_settings(baseline, holdout, explore, guard, guard_error) | goal_fields(goal, floor, budget)
-        settings |= unit_fields(reward_unit, cost_unit)
-        self._tell("PATCH", "", {"policy": policy_name(policy), **settings})
+        settings = settings_body(
+            policy, overhead, failed_reward, store_reasons, goal, floor, budget, baseline, holdout, explore, guard,
+            guard_error, reward_unit, cost_unit,
+        )  # fmt: skip
+        self._tell("PATCH", "", settings)
 
     def summary(self) -> Summary:
         """How it stands: the ratio so far, θ, every option of every kind, who wins, and what to look at."""
@@ -309,7 +307,7 @@ class Client:
             try:
                 with self.http.stream("GET", f"{self.base}/export", params={"after": after}) as response:
                     if response.is_success:
-                        for lines in in_lines(response.iter_bytes(READ_AT_ONCE)):
+                        for lines in lines_in(response.iter_bytes(READ_AT_ONCE)):
                             yield lines
                             after, backoff = lines[-1]["number"], Backoff(self.patience)
                         return
@@ -325,7 +323,7 @@ class Client:
         `columns` has what the file calls them, like {"reward": "score"}. Options that read as JSON (5, true, null) are
         taken as such. The same file again adds nothing.
         """
-        requests = portions(read_history(Path(path), columns))
+        requests = portions_of(read_history(Path(path), columns))
         return sum(self._ask(Taken, "POST", "/history", {"rows": rows}).taken for rows in requests)
 
     def close(self) -> None:
@@ -339,78 +337,3 @@ class Client:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def trial_settings(
-    baseline: Option | Mapping[str, Option],
-    holdout: float | None,
-    explore: float | None,
-    guard: float | str | None,
-    guard_error: float | None,
-) -> dict[str, Any]:
-    """What is held out, checked here: a share beyond 1 is refused before it is sent."""
-    trial_change(baseline, holdout, explore, guard, guard_error)
-    shares = {"holdout": holdout, "explore": explore, "guard": guard, "guard_error": guard_error}
-    if isinstance(baseline, Mapping):
-        return {"baseline": {kind: calls.plain(option) for kind, option in baseline.items()}, **shares}
-    return {"baseline": calls.plain(baseline), **shares}
-
-
-def goal_fields(goal: str | Goal | None, floor: Floor | None, budget: float | None) -> dict[str, Any]:
-    """A goal as the service is told it; what was not said is None."""
-    said = goal_said(goal, floor, budget)
-    return {"goal": None, "floor": None, "budget": None} if said is None else said.to_json()
-
-
-def unit_fields(reward_unit: str | None, cost_unit: str | None) -> dict[str, str | None]:
-    """Units as the service is told them; what was not said is None."""
-    said = units_said(reward_unit, cost_unit)
-    return {"reward_unit": said.reward, "cost_unit": said.cost}
-
-
-def check_offline(offline: str | None, file: str | Path | None, decisions: str) -> bool:
-    """Whether all decisions are to be made here."""
-    if offline not in (None, "last"):
-        raise BadParameter(f"offline = {offline!r}; there is 'last': decide from the latest copy while it is away")
-    if decisions not in ("central", "local"):
-        raise BadParameter(f"decisions = {decisions!r}; there are 'central' and 'local'")
-    if (offline is not None or decisions == "local") != (file is not None):
-        raise BadParameter("offline='last' and decisions='local' need an offline_file, which nothing else does")
-    return decisions == "local"
-
-
-def positive(name: str, value: float) -> float:
-    if not not_negative(name, value) > 0.0:
-        raise BadParameter(f"{name} = {value!r}; it must be above 0")
-    return value
-
-
-def policy_name(policy: str | Policy | None) -> str | None:
-    """A policy as its name and parameters."""
-    return policy if policy is None or isinstance(policy, str) else policy_words(policy_text(policy))
-
-
-def in_lines(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
-    """Rows of the log from its text, which comes in pieces of any size."""
-    rest = b""
-    for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        if whole:
-            yield [msgspec.json.decode(line) for line in whole]
-
-
-def portions(rows: Iterable[Recorded]) -> Iterator[list[msgspec.Raw]]:
-    """Rows of history as many requests take them."""
-    portion: list[msgspec.Raw] = []
-    size = 0
-    for row in rows:
-        fields = {name: value for name, value in row._asdict().items() if name != "place"}  # which is this file's
-        features = None if row.features is None else msgspec.Raw(row.features.encode())
-        text = msgspec.json.encode(fields | {"option": msgspec.Raw(row.option.encode()), "features": features})
-        if len(portion) == MOST_ROWS or size + len(text) > ENOUGH:
-            yield portion
-            portion, size = [], 0
-        portion.append(msgspec.Raw(text))
-        size += len(text)
-    if portion:
-        yield portion

@@ -11,20 +11,20 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
 from worthwhile.formatting import printable
 from worthwhile.goals.goal import Floor
 from worthwhile.live.group_commit import Request
-from worthwhile.live.labels import units_said
 from worthwhile.live.request_thread import RequestThread
 from worthwhile.live.scheduler import Scheduler
+from worthwhile.live.settings import SettingsChange, settings_change
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import SessionRow, TokenRow, Transaction
 from worthwhile.live.summary import Summary, counted
-from worthwhile.live.trials import trial_change
-from worthwhile.live.validation import Option, check_text, goal_said
+from worthwhile.live.validation import Option, check_text
 from worthwhile.service.look_up import LookUp, Turnstile
 
 log = logging.getLogger(__name__)
@@ -40,9 +40,6 @@ MOST_IN_BATCH = 2000
 MOST_LOGGED = 20  # refused reports of a scheduler per minute
 
 Answer = TypeVar("Answer")
-
-
-GOAL_FIELDS, UNIT_FIELDS = 3, 2  # of the settings below, after those of every scheduler; at their end
 
 
 class InitialSettings(NamedTuple):
@@ -63,6 +60,10 @@ class InitialSettings(NamedTuple):
     guard_error: float | None = None
     reward_unit: str | None = None
     cost_unit: str | None = None
+
+    def checked(self) -> SettingsChange:
+        """All of them but the seed."""
+        return settings_change(**{name: value for name, value in self._asdict().items() if name != "seed"})
 
 
 class Dispatcher:
@@ -219,10 +220,8 @@ class Dispatchers:
                 return dispatcher
         dispatcher = self.open[name]
         if settings is not None:
-            agree, (policy, overhead, _, worth, keep, *said) = dispatcher.scheduler._transactor.agree, settings
-            aim, trial, units = said[:GOAL_FIELDS], said[GOAL_FIELDS:-UNIT_FIELDS], said[-UNIT_FIELDS:]
-            told = policy, overhead, worth, keep, trial_change(*trial), goal_said(*aim), units_said(*units)
-            await dispatcher.do(Request(lambda batch: agree(batch, *told)), self.patience)
+            agree = partial(dispatcher.scheduler._transactor.agree, settings.checked())
+            await dispatcher.do(Request(agree), self.patience)
         return dispatcher
 
     async def start(self, name: str, settings: InitialSettings | None) -> Dispatcher:

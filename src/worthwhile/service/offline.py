@@ -17,12 +17,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from worthwhile.errors import BadInput, Error, ServiceError, UnknownTask
+from worthwhile.errors import BadInput, BadParameter, Error, ServiceError, UnknownTask
 from worthwhile.live.local import Copy, LocalScheduler, TakingHere, without_copy
 from worthwhile.live.requests import Reporting, cancelling, failing, observing
 from worthwhile.live.stores.base import LOCAL
 from worthwhile.live.task import Task
-from worthwhile.live.validation import Option, both, check_text, task_number
+from worthwhile.live.validation import Option, both, check_text, not_negative, task_number
 from worthwhile.service import calls
 from worthwhile.service.calls import Call, Saying
 from worthwhile.service.outbox import Entry, Outbox
@@ -132,10 +132,9 @@ class Offline:
         if not is_local(id):
             return id
         self.deliver()
-        found = self.id_of(str(id))
-        if found is None:
+        if (known := self.id_of(str(id))) is None:
             raise UnknownTask(f"task {id} was refused by the service; its log says why")
-        return found
+        return known
 
     def work(self) -> None:
         """The thread: deliver what there is, and fetch a copy whenever it is time."""
@@ -202,11 +201,11 @@ class Offline:
             bodies.append(body)
         answer = self.send(Call("POST", "/taken", TakenIn, {"decisions": bodies}))
         ids, refused = [], []
-        for entry, told in zip(entries, answer.tasks, strict=True):
-            if isinstance(told.problem, Problem):
-                refused.append((entry, told.problem.detail))
+        for entry, taken in zip(entries, answer.tasks, strict=True):
+            if isinstance(taken.problem, Problem):
+                refused.append((entry, taken.problem.detail))
             else:
-                ids.append((entry.task, told.task))
+                ids.append((entry.task, taken.task))
         self.settle(entries, ids, refused)
 
     def send_reports(self, entries: Sequence[Entry]) -> None:
@@ -266,3 +265,20 @@ class Offline:
 def is_local(id: object) -> bool:
     """Whether it is the id of a task that was decided here."""
     return isinstance(id, str) and id.startswith(LOCAL)
+
+
+def check_offline(offline: str | None, file: str | Path | None, decisions: str) -> bool:
+    """Whether all decisions are to be made here."""
+    if offline not in (None, "last"):
+        raise BadParameter(f"offline = {offline!r}; there is 'last': decide from the latest copy while it is away")
+    if decisions not in ("central", "local"):
+        raise BadParameter(f"decisions = {decisions!r}; there are 'central' and 'local'")
+    if (offline is not None or decisions == "local") != (file is not None):
+        raise BadParameter("offline='last' and decisions='local' need an offline_file, which nothing else does")
+    return decisions == "local"
+
+
+def positive(name: str, value: float) -> float:
+    if not not_negative(name, value) > 0.0:
+        raise BadParameter(f"{name} = {value!r}; it must be above 0")
+    return value
