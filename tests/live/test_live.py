@@ -448,7 +448,7 @@ def test_forked_processes_go_on_by_themselves(durable: str) -> None:
 PUBLIC = {
     "decide", "task", "report", "fail", "again", "observe", "cancel", "announce", "retire", "restore", "change",
     "summary", "explain", "evaluate", "promote", "tasks", "latest", "rebuild", "export", "load", "close", "forget",
-    "name", "lease",
+    "name", "lease", "plot", "declare",
 }  # fmt: skip
 
 
