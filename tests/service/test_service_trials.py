@@ -156,10 +156,10 @@ def test_a_service_evaluates_and_promotes(service: ServiceProcess) -> None:
 
 def test_a_price_as_good_as_infinite_is_not_drawn() -> None:
     far = [Point(number, 2.0, price, None) for number, price in enumerate((1.0, 3.0, 4e6, 4e6), 1)]
-    assert chart(far, 600, 300).price is None
+    assert [line.style for line in chart(far, 600, 300).lines] == ["ratio"]
     drawn = chart([*far, Point(5, 2.0, 3.0, None)], 600, 300)
-    assert drawn.price is not None
-    assert drawn.top <= drawn.price.end_y <= drawn.bottom
+    [price] = [line for line in drawn.lines if line.style == "price"]
+    assert 0.0 <= price.end_y <= drawn.bottom
     assert [tick.text for tick in drawn.up][-1] == "3"
 
 
