@@ -185,3 +185,8 @@ def rounded(value: float, error: float) -> tuple[str, str]:
         return f"{value:.4g}", "–" if math.isnan(error) else f"{error:.2g}"
     decimals = max(0, 1 - math.floor(math.log10(error)))
     return f"{value:.{decimals}f}", f"{error:.{decimals}f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """So many, in words."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"

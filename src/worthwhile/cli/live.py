@@ -13,9 +13,9 @@ from worthwhile.cli.help import add_parser
 from worthwhile.cli.opening import opened
 from worthwhile.cli.output import show
 from worthwhile.cli.text import explain_text, tasks_text
+from worthwhile.formatting import counted
 from worthwhile.live.checking import find_damage
 from worthwhile.live.history import FORMATS
-from worthwhile.live.summary import counted
 
 FORGET = """\
 Takes what may be personal out of the store, for good: the features of tasks, and the reasons why they failed. Their

@@ -17,7 +17,8 @@ from worthwhile.formatting import number, printable, shown, table
 from worthwhile.goals.goal import Goal
 from worthwhile.live.gain import signed
 from worthwhile.live.scheduler import Scheduler
-from worthwhile.live.summary import Summary, with_unit
+from worthwhile.live.summary import Summary
+from worthwhile.live.summary_text import with_unit
 from worthwhile.live.validation import as_option
 
 CREATE = """\

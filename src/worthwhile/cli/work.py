@@ -24,9 +24,8 @@ from worthwhile.execution.clusters import SYSTEMS, executor_on
 from worthwhile.execution.metering import METERS
 from worthwhile.execution.results import Finished, Worked, most_frequent
 from worthwhile.execution.worker import work
-from worthwhile.formatting import digits, shown
+from worthwhile.formatting import counted, digits, shown
 from worthwhile.live.scheduler import Scheduler
-from worthwhile.live.summary import counted
 from worthwhile.live.validation import check_text, feature_text, option_texts, plain_options
 
 MOST_CAUSES = 10  # of failures are shown

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from worthwhile.formatting import printable, shown
+from worthwhile.formatting import counted, printable, shown
 from worthwhile.live.drift import Change, half_life
-from worthwhile.live.summary import KindSummary, OptionSummary, Remedy, Summary, counted
+from worthwhile.live.summary import KindSummary, OptionSummary, Remedy, Summary
 from worthwhile.live.validation import Option
 
 ENOUGH_TO_JUDGE = 100  # reports

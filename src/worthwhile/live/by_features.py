@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from worthwhile.formatting import printable, shown
+from worthwhile.formatting import counted, printable, shown
 from worthwhile.live.replica import Replica
-from worthwhile.live.summary import counted
 from worthwhile.live.validation import Option
 from worthwhile.policies import features as policies
 from worthwhile.policies.features import Feature

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from worthwhile.errors import BadParameter, Error, StoreError
+from worthwhile.formatting import counted
 from worthwhile.live.fold import fault
 from worthwhile.live.replica import PORTION, Replica
 from worthwhile.live.stores import open_store, sql
@@ -24,7 +25,6 @@ from worthwhile.live.stores.base import (
 )
 from worthwhile.live.stores.checksums import session_fault, task_fault, token_fault
 from worthwhile.live.stores.schema import Damaged
-from worthwhile.live.summary import counted
 
 Rows = Sequence[Sequence[Any]]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from worthwhile.formatting import shown
+from worthwhile.formatting import counted, shown
 from worthwhile.live.batch import Batch
 from worthwhile.live.by_features import UNCHANGED, ByFeatures, named, why_by_features
 from worthwhile.live.engines import Offer, offer_of
@@ -15,7 +15,6 @@ from worthwhile.live.replica import Replica
 from worthwhile.live.settings import policy_words
 from worthwhile.live.stores.base import CHOSEN, GUARDED, HELD_OUT, MODES, NO_BASELINE, RESULT, STATES, TaskRow
 from worthwhile.live.stores.schema import Damaged
-from worthwhile.live.summary import counted
 from worthwhile.live.validation import Option, features_in
 from worthwhile.policies.base import NOTHING_RUNS, Running
 from worthwhile.policies.features import NOTHING, Feature

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from worthwhile.formatting import shown
+from worthwhile.formatting import counted, shown
 from worthwhile.goals.goal import Goal
 from worthwhile.goals.suggestions import suggestions_of, suggestions_text
 from worthwhile.learning import UNKNOWN, Sums
@@ -48,7 +48,6 @@ from worthwhile.live.summary import (
     KindSummary,
     OptionSummary,
     Summary,
-    counted,
 )
 from worthwhile.live.totals import Totals, expected_gain
 from worthwhile.live.trials import TrialSettings

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from worthwhile.errors import BadParameter, Error, Overloaded, UnknownScheduler
-from worthwhile.formatting import printable
+from worthwhile.formatting import counted, printable
 from worthwhile.goals.goal import Floor
 from worthwhile.live.group_commit import Request
 from worthwhile.live.request_thread import RequestThread
@@ -23,7 +23,7 @@ from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.settings import SettingsChange, settings_change
 from worthwhile.live.stores import open_store
 from worthwhile.live.stores.base import SessionRow, TokenRow, Transaction
-from worthwhile.live.summary import Summary, counted
+from worthwhile.live.summary import Summary
 from worthwhile.live.validation import Option, check_text
 from worthwhile.service.look_up import LookUp, Turnstile
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from worthwhile.formatting import shown
+from worthwhile.formatting import counted, shown
 from worthwhile.live.gain import OF, SHADOW, GainSummary, signed, span
-from worthwhile.live.summary import KindSummary, Summary, counted
+from worthwhile.live.summary import KindSummary, Summary
 from worthwhile.proof.confidence import FIRST
 
 NO_BASELINE = (

@@ -97,7 +97,9 @@ def chart(points: Sequence[Point], width: float, height: float, by_time: bool = 
         shown = [(where, values(point)[at]) for where, point in zip(xs, drawn, strict=True)]
         lines.append(line(name, style, [(x(where), y(value)) for where, value in shown if value is not None]))
     axis = "when the task was decided" if by_time else "reports"
-    return Chart(width, height, LEFT, right, bottom, across, up, axis, spread([one for one in lines if one], bottom))
+    return Chart(
+        width, height, LEFT, right, bottom, across, up, axis, spread([curve for curve in lines if curve], bottom)
+    )
 
 
 def without_far_prices(points: Sequence[Point]) -> list[Point]:

@@ -11,8 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from worthwhile import __version__
 from worthwhile.errors import Error, StoreError
-from worthwhile.formatting import rounded, shown, titled
-from worthwhile.live.summary import MOST_FEATURES, advantage_text, counted, gain_text, more, own_tasks
+from worthwhile.formatting import counted, rounded, shown, titled
+from worthwhile.live.summary_text import MOST_FEATURES, advantage_text, gain_text, more, own_tasks
 from worthwhile.live.validation import option_text
 from worthwhile.service.dashboard.drawing import INTERVAL, SPARK, intervals
 from worthwhile.service.endpoint import Reply
