@@ -8,7 +8,7 @@ from typing import Any
 
 from worthwhile.errors import BadParameter, MissingExtra
 from worthwhile.formatting import printable, shown, titled
-from worthwhile.live.curve import Point
+from worthwhile.live.ratio_curve import Point
 from worthwhile.live.summary import KindSummary, OptionSummary, Summary
 from worthwhile.tables import replace_file
 

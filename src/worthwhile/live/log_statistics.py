@@ -17,10 +17,10 @@ import numpy as np
 from worthwhile.errors import Overloaded, StoreError
 from worthwhile.learning import UNKNOWN, Sums, one_more
 from worthwhile.live.batch import Batch
-from worthwhile.live.curve import Curve, Point
 from worthwhile.live.drift import Drift
 from worthwhile.live.fold import fault
 from worthwhile.live.group_commit import IN_THE_MIDDLE
+from worthwhile.live.ratio_curve import Point, RatioCurve
 from worthwhile.live.replica import PORTION
 from worthwhile.live.stores.base import (
     AGREED,
@@ -121,7 +121,7 @@ class LogStatistics:
         self.history: dict[tuple[int, int], History] = {}  # what was imported, by kind and option
         self.history_retried: Counter[int] = Counter()  # of the failures that were tried again
         self.history_lost: set[tuple[int, int]] = set()  # imported tasks, and the attempts at them that were lost
-        self.curve = Curve()
+        self.curve = RatioCurve()
         self.trial, self.guarded = Trial(), 0  # tasks that were guarded
         self.with_baseline = self.no_baseline = 0  # tasks that could be held out or guarded, and those that could not
 

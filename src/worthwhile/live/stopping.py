@@ -29,7 +29,7 @@ SURE = 1.0  # standard errors
 BY_CHANCE = 1.0  # what a slope explains by chance, in variances of what is left, and that is taken off
 TINY = 1e-12
 
-Curve = dict[int, tuple[float, float]]  # reward and cost after a step, by its index
+RunCurve = dict[int, tuple[float, float]]  # reward and cost after a step, by its index
 Numbers = NDArray[np.float64]
 
 
@@ -70,7 +70,7 @@ def as_planned(plan: int) -> Outlook:
     return Outlook(plan, [None] * plan, [math.inf] * plan)
 
 
-def outlook(plan: int, curves: Sequence[Curve], steps: int, price: float) -> Outlook:
+def outlook(plan: int, curves: Sequence[RunCurve], steps: int, price: float) -> Outlook:
     """By the runs so far."""
     rewards, costs = np.full((len(curves), steps), np.nan), np.full((len(curves), steps), np.nan)
     for run, curve in enumerate(curves):

@@ -33,9 +33,9 @@ from worthwhile.policies.goal_imed import towards, without_goal
 from worthwhile.policies.registry import DEFAULT, make
 
 if TYPE_CHECKING:
-    from worthwhile.live.curves import Curves
     from worthwhile.live.history import Line
     from worthwhile.live.log_statistics import LogStatistics
+    from worthwhile.live.run_curves import RunCurves
 
 MOST_CONFLICTS = 10  # with other transactions, until a batch is given up
 CLOCKS_DIFFER = 60.0  # seconds: a store's clock that goes back by more was set
@@ -255,11 +255,11 @@ class Transactor(GroupCommit):
         return fold
 
     @cached_property
-    def curves(self) -> Curves:
+    def curves(self) -> RunCurves:
         """What runs of many steps have brought so far; made when one begins."""
-        from worthwhile.live.curves import Curves
+        from worthwhile.live.run_curves import RunCurves
 
-        return Curves()
+        return RunCurves()
 
     def close(self) -> None:
         """Keep a snapshot if that saves the next start much, and let go of the store."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from worthwhile.live.curve import Point
+from worthwhile.live.ratio_curve import Point
 from worthwhile.live.validation import LONGEST_FEATURES, MOST_FEATURES, MOST_OPTIONS, Option
 from worthwhile.policies.features import Feature
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from worthwhile.live.curve import Point
+from worthwhile.live.ratio_curve import Point
 from worthwhile.live.summary import OptionSummary
 
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 66.0, 14.0, 34.0  # margins of a chart

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from worthwhile.live.curve import FEWEST, MARKS, PART, Curve
+from worthwhile.live.ratio_curve import FEWEST, MARKS, PART, RatioCurve
 from worthwhile.live.stores.base import TaskRow
 
 
@@ -26,9 +26,9 @@ def reward(report: int) -> float:
     return float(report * 7919 % 101)
 
 
-def drawn(reports: int) -> Curve:
+def drawn(reports: int) -> RatioCurve:
     """Rewards that jump about, at cost 1 each."""
-    curve, total = Curve(), 0.0
+    curve, total = RatioCurve(), 0.0
     for report in range(1, reports + 1):
         total += reward(report)
         curve.add(report, total, float(report), report)

@@ -49,7 +49,7 @@ class Mark:
 START = Mark(0, 0.0, 0.0, 0)
 
 
-class Curve:
+class RatioCurve:
     """The first level has a mark after every report, the next after every fourth, and so on; each keeps its latest."""
 
     def __init__(self) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from worthwhile.live.batch import Batch
 from worthwhile.live.replica import PORTION
-from worthwhile.live.stopping import Curve
+from worthwhile.live.stopping import RunCurve
 from worthwhile.live.stores.base import RESTORES, RESULT, LogRow
 
 MOST_RUNS = 500  # that are kept of a kind, the latest
 
 
-class Curves:
+class RunCurves:
     """Reads the log as it grows. Each length that a run has passed is an observation of the option that stops there."""
 
     def __init__(self) -> None:
         self.position = 0
-        self.kinds: dict[int, dict[int, Curve]] = {}  # by kind and task, by option
+        self.kinds: dict[int, dict[int, RunCurve]] = {}  # by kind and task, by option
 
     def read(self, batch: Batch) -> bool:
         """The next entries; whether these were all."""
@@ -34,7 +34,7 @@ class Curves:
         if len(runs) > MOST_RUNS:
             del runs[next(iter(runs))]
 
-    def of(self, kind: int, lengths: list[int]) -> list[Curve]:
+    def of(self, kind: int, lengths: list[int]) -> list[RunCurve]:
         """By the place of a length among these, shortest first."""
         place = {option: index for index, option in enumerate(lengths)}
         return [
