@@ -118,6 +118,8 @@ def test_the_reward_is_what_the_command_says(script: str, flags: list[str], rewa
         ("echo nan", ["--reward-line"], "reward"),
         ("echo 3", ["--reward-line", "--meter", "own"], "must be two numbers, the reward and the cost"),
         ("echo 3 0", ["--reward-line", "--meter", "own"], "cost"),
+        ("rm score; mkdir score", ["--reward-file", "score"], "score is no file"),
+        ("rm score; mkfifo score", ["--reward-file", "score"], "score is no file"),
     ],
 )
 def test_a_command_that_does_not_say_its_reward_has_failed(
@@ -161,6 +163,13 @@ def test_a_command_that_takes_too_long_is_ended_with_all_that_it_has_started() -
     assert "failed: TimedOut" in said
     for name in ("daemon", "shell"):
         assert not beginning(Path(name).read_text().strip())
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_timeout_of_years_and_the_last_line_of_a_large_file() -> None:
+    script = "head -c 30000000 /dev/zero > score; printf '\\n0.25\\n\\n' >> score"
+    assert shell(script, "--timeout", "1e9", "--reward-file", "score") == 0
+    assert (task().state, task().reward) == ("reported", 0.25)
 
 
 @pytest.mark.usefixtures("folder")
@@ -264,6 +273,8 @@ def test_what_cannot_be_stored_is_said_and_the_exit_code_passed_on(capfd: pytest
     ("flags", "words"),
     [
         (["--timeout", "0"], "--timeout 0"),
+        (["--timeout", "nan"], "--timeout nan"),
+        (["--timeout", "1e10"], "--timeout 1e+10: give a number of seconds above 0, at most 1e+09"),
         (["--meter", "own"], "--reward-line or --reward-file"),
         (["--attempts", "0"], "below 1"),
         (["--reward-line", "--reward-file", "x"], "not allowed with"),

@@ -22,6 +22,7 @@ AT_ONCE, MOST_LEFT = 1 << 16, 1 << 20  # bytes of output: read at once, that may
 FORWARDED = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
 FROM_KEYS = (signal.SIGINT, getattr(signal, "SIGQUIT", None))  # a terminal sends them to its whole group
 POSIX = os.name == "posix"
+LONGEST_WAIT = 3600.0  # seconds; the system counts milliseconds, and not very far
 BREATH = 0.001  # seconds between two looks at who is left
 OUTPUT, ERRORS = 1, 2  # our own, as file descriptors
 
@@ -169,7 +170,7 @@ class Ending:
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             left = None if end is None else end - time.monotonic()
-            ready = [key.fileobj for key, _ in self.selector.select(left)]
+            ready = [key.fileobj for key, _ in self.selector.select(None if left is None else min(left, LONGEST_WAIT))]
             if self.process.stdout in ready:
                 self.copy()
             if self.ended in ready:
