@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -170,6 +172,37 @@ def test_a_timeout_of_years_and_the_last_line_of_a_large_file() -> None:
     script = "head -c 30000000 /dev/zero > score; printf '\\n0.25\\n\\n' >> score"
     assert shell(script, "--timeout", "1e9", "--reward-file", "score") == 0
     assert (task().state, task().reward) == ("reported", 0.25)
+
+
+@pytest.mark.usefixtures("folder")
+def test_closed_and_full_streams_keep_no_result_back(capfd: pytest.CaptureFixture[str]) -> None:
+    """The task has reported, and the exit code is the command's."""
+    run = [sys.executable, "-m", "worthwhile", "run", "tasks.db", "x", "--options", "2", "--reward-line", "--"]
+    for redirected in (">&- 2>&-", "<&- >&-", ">/dev/full"):
+        words = shlex.join([*run, "sh", "-c", "echo 3"])
+        assert subprocess.run(["sh", "-c", f"{words} {redirected}"], check=False, timeout=NET).returncode == 0
+        assert (task().state, task().reward) == ("reported", 3.0)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_reader_that_does_not_wait_and_is_slow_gets_everything() -> None:
+    """Output that may not block, as some programs leave their terminal."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    piece, got = bytes(1 << 20), bytearray()
+    writer = threading.Thread(target=command.write_all, args=[writes, piece])
+    writer.start()
+    while len(got) < len(piece):
+        got += os.read(reads, 1 << 16)
+    writer.join(NET)
+    assert got == piece
+    os.close(reads)
+    os.close(writes)
+
+
+def test_a_word_that_no_command_can_be_given_has_failed(folder: Path) -> None:
+    assert main(["run", "tasks.db", "x", "--options", '"a\\u0000b"', "--", "echo", "{option}"]) == 126
+    assert (task().state, task().reason) == ("failed", "echo: embedded null byte")
 
 
 @pytest.mark.usefixtures("folder")

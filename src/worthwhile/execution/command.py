@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -117,7 +118,7 @@ class Commands:
         try:
             try:
                 self.process = self.start(words, environment, subprocess.PIPE if keep_last_line else output)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 return Ran(*never_began(words[0], error), stopped=self.stopped)
             with Ending(self.process, output) as ending:
                 late = not self.wait(ending, timeout)
@@ -196,7 +197,7 @@ class Ending:
             write_all(self.output, piece)
         except BlockingIOError:
             return False
-        except BrokenPipeError:  # nobody reads it: the command is told in the usual way
+        except OSError:  # nobody reads it, or the disk is full: the command is told in the usual way
             piece = b""
         if not piece:
             self.selector.unregister(pipe)
@@ -236,12 +237,16 @@ class LastLine:
 def write_all(file: int, piece: bytes) -> None:
     rest = memoryview(piece)
     while rest:
-        rest = rest[os.write(file, rest) :]
+        try:
+            rest = rest[os.write(file, rest) :]
+        except BlockingIOError:  # whoever reads it has it so, and is slower
+            select.select([], [file], [])
 
 
-def never_began(program: str, error: OSError) -> tuple[int, str]:
-    """The exit code, and why."""
-    return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE, f"{program}: {error.strerror}"
+def never_began(program: str, error: OSError | ValueError) -> tuple[int, str]:
+    """The exit code, and why; a `ValueError` is a word that no command can be given."""
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE, f"{program}: {why}"
 
 
 def ended_with(returncode: int) -> tuple[int, str]:
