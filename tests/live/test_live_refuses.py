@@ -510,3 +510,15 @@ def test_a_decision_made_elsewhere_that_none_can_be_is_refused(
     assert fresh.summary().tasks == 0
     fresh._transactor.ask(TakingIn(sound))
     assert fresh.summary().tasks == 1
+
+
+def test_a_key_told_again_with_another_option_is_refused(fresh: Scheduler) -> None:
+    taken = Taken(f"local-{next(names):032x}", "a", OPTIONS, 0, [0, 0], 0.0, 0.0, None, 0, 0, 0.0, 60.0, 1.0)
+    id = fresh._transactor.ask(TakingIn(taken))
+    assert fresh._transactor.ask(TakingIn(taken)) == id
+    with pytest.raises(BadTask, match='belongs to task 1, which took "short", not "long"; use another key'):
+        fresh._transactor.ask(TakingIn(taken._replace(option=1)))
+    fresh.fail(id, 1.0)
+    assert fresh.again(id).option == "long"
+    assert fresh._transactor.ask(TakingIn(taken)) == id  # the first answer may have been lost
+    assert fresh.summary().tasks == 1

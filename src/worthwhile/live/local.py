@@ -232,8 +232,15 @@ class TakingIn(Request):
 
     def action(self, batch: Batch) -> str:
         if (earlier := batch.keyed(self.taken.key)) is not None:
-            return str(batch.same_kind(earlier, self.taken.kind).task)
+            return str(self.same(batch, batch.same_kind(earlier, self.taken.kind)).task)
         return str(batch.add(self.row(batch)).task)
+
+    def same(self, batch: Batch, row: TaskRow) -> TaskRow:
+        """What was told before; it may have been tried again since."""
+        told, took = self.options[self.taken.option], batch.replica.options.texts[row.option]
+        if row.attempt == 0 and told != took:
+            raise BadTask(f"key {row.key!r} belongs to task {row.task}, which took {took}, not {told}; use another key")
+        return row
 
     def row(self, batch: Batch) -> TaskRow:
         """The decision by its numbers here."""
