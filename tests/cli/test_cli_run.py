@@ -31,7 +31,7 @@ def hear(number, frame):
     with open("heard", "a") as file:
         file.write(signal.Signals(number).name + " ")
 
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
     signal.signal(number, hear)
 pathlib.Path("ready").write_text(str(__import__("os").getpid()))
 end = time.monotonic() + 300
@@ -233,6 +233,17 @@ def test_a_signal_goes_on_to_the_command_and_cancels_the_task(number: signal.Sig
     assert (process.returncode, task().state) == (7, "cancelled")
     assert "task 1 (x, 2) cancelled" in said
     assert (folder / "heard").read_text() == f"{number.name} "
+
+
+def test_a_warning_of_a_cluster_goes_on_to_the_command_and_nothing_else(folder: Path) -> None:
+    """One that ends what does not listen; the task is as the command ends."""
+    process = started("--", sys.executable, "hears.py")
+    wait_until((folder / "ready").exists, "the command")
+    process.send_signal(signal.SIGUSR1)
+    wait_until((folder / "heard").exists, "the signal")
+    (folder / "go").touch()
+    process.communicate(timeout=NET)
+    assert (process.returncode, task().state, task().reason) == (7, "failed", "exit code 7")
 
 
 def test_ctrl_c_at_a_terminal_reaches_the_command_once(folder: Path) -> None:

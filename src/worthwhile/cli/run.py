@@ -42,7 +42,8 @@ examples:
   worthwhile run tasks.db solve --options 10 60 300 --timeout 400 --attempts 2 -- ./solve --limit {option} task.cnf
 
 A command that takes longer than --timeout is asked to end (SIGTERM), and killed five seconds later with all that it has
-started; the exit code is 124. Signals go on to the command, and cancel the task.
+started; the exit code is 124. Signals go on to the command, and cancel the task; SIGUSR1 and SIGUSR2
+only go on.
 """
 
 

@@ -21,6 +21,7 @@ LATE, NOT_EXECUTABLE, NOT_FOUND = 124, 126, 127  # exit codes, as shells and `ti
 LONGEST_LINE = 4096  # bytes of a last line
 AT_ONCE, MOST_LEFT = 1 << 16, 1 << 20  # bytes of output: read at once, that may be in a pipe
 FORWARDED = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+PASSED_ON = [getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name)]  # a cluster's warnings
 FROM_KEYS = (signal.SIGINT, getattr(signal, "SIGQUIT", None))  # a terminal sends them to its whole group
 POSIX = os.name == "posix"
 LONGEST_WAIT = 3600.0  # seconds; the system counts milliseconds, and not very far
@@ -74,7 +75,8 @@ class Commands:
 
     def __enter__(self) -> Commands:
         self.orphans.adopt(True)
-        heard = [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]  # nohup, jobs in &
+        ignored = signal.SIG_IGN  # by nohup, and in jobs in &
+        heard = [number for number in (*FORWARDED, *PASSED_ON) if signal.getsignal(number) is not ignored]
         self.before = {number: signal.signal(number, self.hear) for number in heard}
         if POSIX:  # where it is ignored, nobody is told how a command has ended
             self.before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -87,6 +89,9 @@ class Commands:
 
     def hear(self, number: int, _: Any) -> None:
         """A signal handler."""
+        if number in PASSED_ON:
+            self.send(number)
+            return
         if not self.running:
             raise Stopped(number)
         self.stopped = self.stopped or number
