@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,7 @@ def hear(number, frame):
     with open("heard", "a") as file:
         file.write(signal.Signals(number).name + " ")
 
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
     signal.signal(number, hear)
 pathlib.Path("ready").write_text(str(__import__("os").getpid()))
 end = time.monotonic() + 300
@@ -118,6 +120,8 @@ def test_the_reward_is_what_the_command_says(script: str, flags: list[str], rewa
         ("echo nan", ["--reward-line"], "reward"),
         ("echo 3", ["--reward-line", "--meter", "own"], "must be two numbers, the reward and the cost"),
         ("echo 3 0", ["--reward-line", "--meter", "own"], "cost"),
+        ("rm score; mkdir score", ["--reward-file", "score"], "score is no file"),
+        ("rm score; mkfifo score", ["--reward-file", "score"], "score is no file"),
     ],
 )
 def test_a_command_that_does_not_say_its_reward_has_failed(
@@ -164,6 +168,44 @@ def test_a_command_that_takes_too_long_is_ended_with_all_that_it_has_started() -
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_timeout_of_years_and_the_last_line_of_a_large_file() -> None:
+    script = "head -c 30000000 /dev/zero > score; printf '\\n0.25\\n\\n' >> score"
+    assert shell(script, "--timeout", "1e9", "--reward-file", "score") == 0
+    assert (task().state, task().reward) == ("reported", 0.25)
+
+
+@pytest.mark.usefixtures("folder")
+def test_closed_and_full_streams_keep_no_result_back(capfd: pytest.CaptureFixture[str]) -> None:
+    """The task has reported, and the exit code is the command's."""
+    run = [sys.executable, "-m", "worthwhile", "run", "tasks.db", "x", "--options", "2", "--reward-line", "--"]
+    for redirected in (">&- 2>&-", "<&- >&-", ">/dev/full"):
+        words = shlex.join([*run, "sh", "-c", "echo 3"])
+        assert subprocess.run(["sh", "-c", f"{words} {redirected}"], check=False, timeout=NET).returncode == 0
+        assert (task().state, task().reward) == ("reported", 3.0)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_reader_that_does_not_wait_and_is_slow_gets_everything() -> None:
+    """Output that may not block, as some programs leave their terminal."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    piece, got = bytes(1 << 20), bytearray()
+    writer = threading.Thread(target=command.write_all, args=[writes, piece])
+    writer.start()
+    while len(got) < len(piece):
+        got += os.read(reads, 1 << 16)
+    writer.join(NET)
+    assert got == piece
+    os.close(reads)
+    os.close(writes)
+
+
+def test_a_word_that_no_command_can_be_given_has_failed(folder: Path) -> None:
+    assert main(["run", "tasks.db", "x", "--options", '"a\\u0000b"', "--", "echo", "{option}"]) == 126
+    assert (task().state, task().reason) == ("failed", "echo: embedded null byte")
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_late_command_that_does_not_want_to_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "GRACE", 0.1)
     assert shell("trap '' TERM; while :; do sleep 0.01; done", "--timeout", "0.5") == 124
@@ -191,6 +233,17 @@ def test_a_signal_goes_on_to_the_command_and_cancels_the_task(number: signal.Sig
     assert (process.returncode, task().state) == (7, "cancelled")
     assert "task 1 (x, 2) cancelled" in said
     assert (folder / "heard").read_text() == f"{number.name} "
+
+
+def test_a_warning_of_a_cluster_goes_on_to_the_command_and_nothing_else(folder: Path) -> None:
+    """One that ends what does not listen; the task is as the command ends."""
+    process = started("--", sys.executable, "hears.py")
+    wait_until((folder / "ready").exists, "the command")
+    process.send_signal(signal.SIGUSR1)
+    wait_until((folder / "heard").exists, "the signal")
+    (folder / "go").touch()
+    process.communicate(timeout=NET)
+    assert (process.returncode, task().state, task().reason) == (7, "failed", "exit code 7")
 
 
 def test_ctrl_c_at_a_terminal_reaches_the_command_once(folder: Path) -> None:
@@ -264,6 +317,8 @@ def test_what_cannot_be_stored_is_said_and_the_exit_code_passed_on(capfd: pytest
     ("flags", "words"),
     [
         (["--timeout", "0"], "--timeout 0"),
+        (["--timeout", "nan"], "--timeout nan"),
+        (["--timeout", "1e10"], "--timeout 1e+10: give a number of seconds above 0, at most 1e+09"),
         (["--meter", "own"], "--reward-line or --reward-file"),
         (["--attempts", "0"], "below 1"),
         (["--reward-line", "--reward-file", "x"], "not allowed with"),

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -295,3 +296,22 @@ def test_coroutines_and_threads_share_a_store(sqlite: str) -> None:
             assert (found.tasks, found.reports) == (100, 100)
 
     asyncio.run(use())
+
+
+def test_two_loops_that_open_it_at_once_are_told_to_have_one_each(tmp_path: Path) -> None:
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    scheduler = AsyncScheduler(f"sqlite:///{tmp_path}/tasks.db")
+
+    async def begin() -> asyncio.Task[Any]:
+        deciding = asyncio.create_task(scheduler.decide("a", OPTIONS))
+        await asyncio.sleep(0.0)
+        return deciding
+
+    deciding = first.run_until_complete(begin())
+    with pytest.raises(StoreError, match="is being opened by another event loop; give each its own"):
+        second.run_until_complete(scheduler.decide("a", OPTIONS))
+    task = first.run_until_complete(deciding)
+    first.run_until_complete(task.report(1.0, 1.0))
+    first.run_until_complete(scheduler.close())
+    first.close()
+    second.close()

@@ -22,7 +22,7 @@ def test_what_was_not_declared_is_refused_with_what_was_meant(durable: str) -> N
         for kind, options, words in (
             ("wether", [1], "kind 'wether' was not declared; did you mean weather?"),
             ("weather", [1, 11], "option 11 for kind 'weather' was not declared; did you mean 1?"),
-            ("weather", ["small"], "option \"small\" for kind 'weather' was not declared; declared are: 1, 5, 10"),
+            ("weather", ["small"], "option \"small\" for kind 'weather' was not declared; declared are: 1, 5, 10. If"),
             ("rice", ["smal"], 'did you mean "small"?'),
         ):
             with pytest.raises(Undeclared) as refused:

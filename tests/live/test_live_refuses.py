@@ -26,6 +26,7 @@ from worthwhile.errors import (
     StoreError,
     UnknownTask,
 )
+from worthwhile.live.local import Taken, TakingIn
 from worthwhile.live.stores import open_store, without_password
 from worthwhile.live.validation import quoted
 from worthwhile.policies.fixed import State
@@ -476,3 +477,48 @@ def test_a_kind_that_cannot_be_is_neither_retired_nor_restored(durable: str, kin
             with pytest.raises(BadTask, match="kind"):
                 call("short", kind)
         assert scheduler.decide("a", OPTIONS).option in OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"overhead": 1e308}, "overhead = 1e+308; it is from 0 to 1e+100"),
+        ({"lease": math.inf}, "lease = inf; it is from 0"),
+        ({"lease": -1.0}, "lease = -1.0; it is from 0"),
+        ({"reward_estimate": 1e308}, "reward_estimate = 1e+308; it is at most 1e+200"),
+        ({"cost_estimate": math.nan}, "cost_estimate = nan; it is at most"),
+        ({"price": -1e308}, "price = -1e+308; it is at most"),
+        ({"age": 1e9}, "age = 1000000000.0; it is at most 1e+08 seconds"),
+        ({"probability": math.nan}, "probability = nan; it is from 0 to 1"),
+        ({"mode": 6}, "mode = 6; it is below 6"),
+        ({"option": 2}, "option = 2; it is the place of one of the options"),
+        ({"own": -1}, "own = -1; it is the place"),
+        ({"pending": [0]}, "pending = [0]; it has a number for each of the 2 options"),
+        ({"key": "mine"}, "key = 'mine'; it begins with local-"),
+        ({"seen": 1}, "seen = 1; it is 0 where no policy has decided"),
+        ({"policy": 9}, "policy = 9: not of this scheduler; tell the one that the copy is of"),
+    ],
+)
+def test_a_decision_made_elsewhere_that_none_can_be_is_refused(
+    fresh: Scheduler, wrong: dict[str, Any], words: str
+) -> None:
+    """One of these would spoil every sum that it is counted in, or could not be read again."""
+    sound = Taken(f"local-{next(names):032x}", "a", OPTIONS, 0, [0, 0], 0.0, 0.0, None, 0, 0, 0.0, 60.0, 1.0)
+    with pytest.raises(BadTask) as error:
+        fresh._transactor.ask(TakingIn(sound._replace(**wrong)))
+    assert words in str(error.value)
+    assert fresh.summary().tasks == 0
+    fresh._transactor.ask(TakingIn(sound))
+    assert fresh.summary().tasks == 1
+
+
+def test_a_key_told_again_with_another_option_is_refused(fresh: Scheduler) -> None:
+    taken = Taken(f"local-{next(names):032x}", "a", OPTIONS, 0, [0, 0], 0.0, 0.0, None, 0, 0, 0.0, 60.0, 1.0)
+    id = fresh._transactor.ask(TakingIn(taken))
+    assert fresh._transactor.ask(TakingIn(taken)) == id
+    with pytest.raises(BadTask, match='belongs to task 1, which took "short", not "long"; use another key'):
+        fresh._transactor.ask(TakingIn(taken._replace(option=1)))
+    fresh.fail(id, 1.0)
+    assert fresh.again(id).option == "long"
+    assert fresh._transactor.ask(TakingIn(taken)) == id  # the first answer may have been lost
+    assert fresh.summary().tasks == 1

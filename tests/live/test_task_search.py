@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from worthwhile import Scheduler
 from worthwhile.live import task_search
+from worthwhile.live.local import Taken, TakingIn
 from worthwhile.live.task_search import Found, Wanted, page_of_tasks
 
 TASKS = 60
@@ -78,3 +80,15 @@ def test_only_tasks_decided_lately_are_looked_at(scheduler: Scheduler) -> None:
     assert first == 31
     assert page_of_tasks(scheduler._transactor, Wanted(within=now - middle + 3600.0), TASKS).tasks != []
     assert page_of_tasks(scheduler._transactor, Wanted(within=0.0), TASKS) == Found([], None)
+
+
+def test_what_was_taken_in_late_hides_no_task_from_a_search_by_time(scheduler: Scheduler) -> None:
+    """It has a new number, and was decided long before its neighbours."""
+    key, now = f"local-{0:032x}", scheduler._transactor.do(lambda batch: batch.header.now)
+    late = Taken(key, "odd", [1], 0, [0], 0.0, 0.0, None, 0, 0, 0.0, 1.0, 7200.0)
+    for number in range(TASKS):
+        scheduler._transactor.ask(TakingIn(late._replace(key=f"local-{number:032x}")))
+    task = scheduler.decide("odd", [1])
+    lately = Wanted(within=time.time() - now + 3600.0)
+    found = [line.task for page in all_pages(scheduler, lately, 50) for line in page.tasks]
+    assert found == [task.id, *map(str, range(TASKS, 0, -1))]

@@ -15,6 +15,7 @@ from service_process import ServiceProcess, store_at
 from waiting import NET, wait_until
 from worthwhile import Client, Scheduler
 from worthwhile.errors import BadFeedback, BadParameter, BadTask, ServiceError, StoreError
+from worthwhile.service import offline
 
 OPTIONS = [1, 5, 10]
 AWAY = "http://127.0.0.1:1"
@@ -236,3 +237,69 @@ class Stalling:
     def __exit__(self, *reason: object) -> None:
         self.open.set()
         self.listening.close()
+
+
+def test_a_file_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    """A store, or what is kept for another scheduler, to which it would be told otherwise."""
+    store = tmp_path / "tasks.db"
+    with Scheduler(store, "mine") as scheduler:
+        scheduler.decide("a", OPTIONS)
+    with pytest.raises(StoreError, match=r"tasks\.db: it has a table '\w+', so it is no offline_file; give every"):
+        client_of(AWAY, tmp_path, offline_file=store)
+    with Scheduler(store, "mine") as scheduler:
+        assert scheduler.rebuild()
+    with client_of(AWAY, tmp_path, "mine") as client:
+        client.decide("a", OPTIONS, usual=1)
+    with pytest.raises(StoreError, match="it is that of scheduler 'mine', not of 'theirs'; give every process"):
+        client_of(AWAY, tmp_path, "theirs")
+    with client_of(AWAY, tmp_path, "mine") as client:
+        assert not empty(client)
+
+
+def test_a_clock_that_is_set_by_decades_costs_no_report(
+    service: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that has no battery for its clock begins in 1970."""
+    teach(service.url, "clock")
+    with monkeypatch.context() as then, client_of(AWAY, tmp_path, "clock") as client:
+        then.setattr(offline, "time", Clock(1000.0))
+        client.decide("a", OPTIONS, usual=1).report(1.0, 1.0)
+    with client_of(service.url, tmp_path, "clock") as client:
+        wait_until(lambda: empty(client), "the service to have all")
+        assert client._offline is not None
+        assert client._offline.outbox.count("refused") == 0
+        assert client.summary().reports == 61
+
+
+class Clock:
+    """That of the machine, but for the date."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def time(self) -> float:
+        return self.now
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(time, name)
+
+
+def test_a_full_disk_is_named_and_what_was_kept_stays(tmp_path: Path) -> None:
+    with client_of(AWAY, tmp_path) as client:
+        assert client._offline is not None
+        outbox, kept = client._offline.outbox, 0
+        outbox.database.execute("pragma max_page_count = 12").fetchall()
+        with pytest.raises(StoreError, match="full; nothing was kept"):  # noqa: PT012  # the first ones fit
+            for _ in range(1000):
+                client.decide("a", OPTIONS, features={"text": "x" * 150}, usual=1)
+                kept += 1
+        assert outbox.waiting == kept > 0
+
+
+def test_a_key_is_of_one_kind_and_closing_twice_is_closing(tmp_path: Path) -> None:
+    with client_of(AWAY, tmp_path) as client:
+        task = client.decide("a", OPTIONS, key="k", usual=1)
+        assert client.decide("a", OPTIONS, key="k", usual=1).id == task.id
+        with pytest.raises(BadTask, match=r"key 'k' belongs to task .* of kind 'a', not 'b'; use another key"):
+            client.decide("b", OPTIONS, key="k", usual=1)
+        client.close()

@@ -182,6 +182,17 @@ def test_tasks_are_looked_for_paged_opened_and_downloaded(browser: Any, service:
     assert complaints(browser) == []
 
 
+def test_a_spreadsheet_finds_no_formula_in_the_file(service: ServiceProcess) -> None:
+    """Kinds, options and reasons come from whoever decides, and the file is opened by somebody else."""
+    with Client(service.url, name="formulas", overhead=0.0) as client:
+        client.decide("=1+1", ["@SUM(A1)"], key="-2").fail(1.0, "+cmd|calc")
+        client.decide("plain = text", [-3]).report(-1.0, 1.0)
+    number, text = csv.DictReader(io.StringIO(service.get("/schedulers/formulas/tasks.csv").text))
+    assert (number["kind"], number["option"], number["reward"]) == ("plain = text", "-3", "-1.0")
+    found = text["kind"], text["option"], text["key"], text["reason"]
+    assert found == ("'=1+1", "'@SUM(A1)", "'-2", "'+cmd|calc")
+
+
 def whole_log(service: ServiceProcess, name: str) -> list[Any]:
     return [json.loads(line) for line in service.get(f"/v1/schedulers/{name}/export").text.splitlines()]
 

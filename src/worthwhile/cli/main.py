@@ -14,6 +14,7 @@ from worthwhile.cli.output import on_page, say
 from worthwhile.errors import Error
 
 NOBODY_READS = 141  # 128 + SIGPIPE
+BEYOND_STREAMS = 3  # the first descriptor of a file
 INTERRUPTED = 130  # 128 + SIGINT
 
 
@@ -31,6 +32,7 @@ def parser(names: Iterable[str] = tuple(COMMANDS)) -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without θ still gets its table
@@ -54,6 +56,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(f"cannot write the answer: {error}")  # a full disk
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 2
+
+
+def open_streams() -> None:
+    """Where a caller has closed them (`>&-`), what is written goes nowhere, and no file takes their numbers."""
+    if sys.stdin is None or sys.stdout is None or sys.stderr is None:
+        while (number := os.open(os.devnull, os.O_RDWR)) < BEYOND_STREAMS:
+            os.set_inheritable(number, True)
+        os.close(number)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def run(arguments: list[str]) -> int:

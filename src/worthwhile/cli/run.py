@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from worthwhile.cli.help import add_parser
 from worthwhile.cli.opening import opened
 from worthwhile.cli.output import say, show
 from worthwhile.errors import BadFeedback, BadParameter, BadTask, Error, ServiceError, StoreError
-from worthwhile.execution.command import ERRORS, GRACE, METERS, OUTPUT, Commands, Ran, Stopped
+from worthwhile.execution.command import ERRORS, GRACE, METERS, OUTPUT, Commands, LastLine, Ran, Stopped
 from worthwhile.formatting import digits, shown
 from worthwhile.live.scheduler import Scheduler
 from worthwhile.live.task import Task
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 PLACE = "{option}"
 OWN = "own"  # the meter of a command that says itself what it has cost
+MOST_READ = 1 << 16  # bytes, from the end of a reward file
+LONGEST = 1e9  # seconds, 30 years
 SLACK = 60.0  # seconds that a lease is longer than what is to be run
 RUN = """\
 Decides, runs COMMAND with {option} replaced by the option (WORTHWHILE_OPTION and WORTHWHILE_TASK say it as well),
@@ -41,7 +42,8 @@ examples:
   worthwhile run tasks.db solve --options 10 60 300 --timeout 400 --attempts 2 -- ./solve --limit {option} task.cnf
 
 A command that takes longer than --timeout is asked to end (SIGTERM), and killed five seconds later with all that it has
-started; the exit code is 124. Signals go on to the command, and cancel the task.
+started; the exit code is 124. Signals go on to the command, and cancel the task; SIGUSR1 and SIGUSR2
+only go on.
 """
 
 
@@ -90,8 +92,8 @@ def run_run(arguments: argparse.Namespace) -> int:
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what would fail whatever the option is."""
     timeout, program = arguments.timeout, arguments.program[0]
-    if timeout is not None and not 0.0 < timeout < math.inf:
-        raise BadParameter(f"--timeout {timeout:g}: give a number of seconds above 0")
+    if timeout is not None and not 0.0 < timeout <= LONGEST:
+        raise BadParameter(f"--timeout {timeout:g}: give a number of seconds above 0, at most {LONGEST:g}")
     if arguments.meter == OWN and not (arguments.reward_line or arguments.reward_file):
         raise BadParameter("--meter own: where does the command say its cost? Add --reward-line or --reward-file FILE")
     if PLACE not in program and shutil.which(program) is None:
@@ -214,9 +216,17 @@ def numbers(where: str, line: str, count: int) -> Sequence[float]:
 
 
 def last_line(file: Path) -> str:
-    """The last line of a file that is not blank."""
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line for line in reversed(lines) if line.strip()), "")
+    """The last line of a file that is not blank; a pipe could keep us waiting for ever."""
+    last = LastLine()
+    try:
+        if not file.is_file():
+            raise BadFeedback(f"{file} is no file; the command must write its reward into one")
+        with file.open("rb") as content:
+            content.seek(max(0, os.fstat(content.fileno()).st_size - MOST_READ))
+            last.take(content.read(MOST_READ))
+    except OSError as error:
+        raise BadFeedback(f"{file} cannot be read: {error.strerror}") from None
+    return last.text()
 
 
 def signature(file: Path | None) -> tuple[int, ...]:

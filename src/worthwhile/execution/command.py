@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -20,8 +21,10 @@ LATE, NOT_EXECUTABLE, NOT_FOUND = 124, 126, 127  # exit codes, as shells and `ti
 LONGEST_LINE = 4096  # bytes of a last line
 AT_ONCE, MOST_LEFT = 1 << 16, 1 << 20  # bytes of output: read at once, that may be in a pipe
 FORWARDED = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+PASSED_ON = [getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name)]  # a cluster's warnings
 FROM_KEYS = (signal.SIGINT, getattr(signal, "SIGQUIT", None))  # a terminal sends them to its whole group
 POSIX = os.name == "posix"
+LONGEST_WAIT = 3600.0  # seconds; the system counts milliseconds, and not very far
 BREATH = 0.001  # seconds between two looks at who is left
 OUTPUT, ERRORS = 1, 2  # our own, as file descriptors
 
@@ -72,7 +75,8 @@ class Commands:
 
     def __enter__(self) -> Commands:
         self.orphans.adopt(True)
-        heard = [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]  # nohup, jobs in &
+        ignored = signal.SIG_IGN  # by nohup, and in jobs in &
+        heard = [number for number in (*FORWARDED, *PASSED_ON) if signal.getsignal(number) is not ignored]
         self.before = {number: signal.signal(number, self.hear) for number in heard}
         if POSIX:  # where it is ignored, nobody is told how a command has ended
             self.before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -85,6 +89,9 @@ class Commands:
 
     def hear(self, number: int, _: Any) -> None:
         """A signal handler."""
+        if number in PASSED_ON:
+            self.send(number)
+            return
         if not self.running:
             raise Stopped(number)
         self.stopped = self.stopped or number
@@ -116,7 +123,7 @@ class Commands:
         try:
             try:
                 self.process = self.start(words, environment, subprocess.PIPE if keep_last_line else output)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 return Ran(*never_began(words[0], error), stopped=self.stopped)
             with Ending(self.process, output) as ending:
                 late = not self.wait(ending, timeout)
@@ -169,7 +176,7 @@ class Ending:
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             left = None if end is None else end - time.monotonic()
-            ready = [key.fileobj for key, _ in self.selector.select(left)]
+            ready = [key.fileobj for key, _ in self.selector.select(None if left is None else min(left, LONGEST_WAIT))]
             if self.process.stdout in ready:
                 self.copy()
             if self.ended in ready:
@@ -195,7 +202,7 @@ class Ending:
             write_all(self.output, piece)
         except BlockingIOError:
             return False
-        except BrokenPipeError:  # nobody reads it: the command is told in the usual way
+        except OSError:  # nobody reads it, or the disk is full: the command is told in the usual way
             piece = b""
         if not piece:
             self.selector.unregister(pipe)
@@ -235,12 +242,16 @@ class LastLine:
 def write_all(file: int, piece: bytes) -> None:
     rest = memoryview(piece)
     while rest:
-        rest = rest[os.write(file, rest) :]
+        try:
+            rest = rest[os.write(file, rest) :]
+        except BlockingIOError:  # whoever reads it has it so, and is slower
+            select.select([], [file], [])
 
 
-def never_began(program: str, error: OSError) -> tuple[int, str]:
-    """The exit code, and why."""
-    return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE, f"{program}: {error.strerror}"
+def never_began(program: str, error: OSError | ValueError) -> tuple[int, str]:
+    """The exit code, and why; a `ValueError` is a word that no command can be given."""
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE, f"{program}: {why}"
 
 
 def ended_with(returncode: int) -> tuple[int, str]:

@@ -148,6 +148,8 @@ class Asynchronous(Generic[Synchronous]):
             raise StoreError(f"this {type(self).__name__} was closed; make another one")
         if self._opening is None:
             self._opening = asyncio.create_task(self._start())
+        elif self._opening.get_loop() is not asyncio.get_running_loop():
+            raise StoreError(f"this {type(self).__name__} is being opened by another event loop; give each its own")
         return await asyncio.shield(self._opening)
 
     async def _start(self) -> Synchronous:

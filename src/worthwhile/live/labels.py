@@ -101,5 +101,5 @@ def undeclared(what: str, word: str, known: Collection[str]) -> Undeclared:
 
     near = difflib.get_close_matches(word, known, n=1, cutoff=NEAR_ENOUGH)
     more = f" and {len(known) - MOST_LISTED:,} more" if len(known) > MOST_LISTED else ""
-    hint = f"did you mean {near[0]}?" if near else f"declared are: {', '.join([*known][:MOST_LISTED])}{more}"
+    hint = f"did you mean {near[0]}?" if near else f"declared are: {', '.join([*known][:MOST_LISTED])}{more}."
     return Undeclared(f"{what} was not declared; {hint} If it is new, add it: scheduler.declare({{kind: [options]}})")

@@ -7,7 +7,6 @@ other, in a store of their own that keeps nothing. They are taken in as they wer
 from __future__ import annotations
 
 import json
-import math
 import secrets
 import time
 import uuid
@@ -24,6 +23,7 @@ from worthwhile.live.stores.base import (
     CHOSEN,
     DRAWS,
     LOCAL,
+    MODES,
     MOST_TASKS,
     NO_POLICY,
     Header,
@@ -35,12 +35,15 @@ from worthwhile.live.stores.base import (
 from worthwhile.live.stores.memory import MemoryStore, Rows
 from worthwhile.live.task import Feedback, Task
 from worthwhile.live.transactor import Transactor
-from worthwhile.live.validation import Option, check_text, feature_text, option_texts
+from worthwhile.live.validation import Option, check_text, feature_text, option_texts, quoted
 from worthwhile.policies.features import Feature
+from worthwhile.state import LARGEST, SMALLEST
 
 MOST_BYTES = 8_000_000  # of a state that is handed out
 LEAST_LEFT = 60.0  # seconds of a lease: until the report that was kept behind its decision has arrived, too
 LONGEST_AWAY = 1e8  # seconds, three years
+ESTIMATES = "reward_estimate", "cost_estimate", "price"
+FARTHEST = LARGEST / SMALLEST  # of those: the largest price there can be
 
 
 @dataclass(frozen=True)
@@ -229,14 +232,22 @@ class TakingIn(Request):
 
     def action(self, batch: Batch) -> str:
         if (earlier := batch.keyed(self.taken.key)) is not None:
-            return str(batch.same_kind(earlier, self.taken.kind).task)
+            return str(self.same(batch, batch.same_kind(earlier, self.taken.kind)).task)
         return str(batch.add(self.row(batch)).task)
+
+    def same(self, batch: Batch, row: TaskRow) -> TaskRow:
+        """What was told before; it may have been tried again since."""
+        told, took = self.options[self.taken.option], batch.replica.options.texts[row.option]
+        if row.attempt == 0 and told != took:
+            raise BadTask(f"key {row.key!r} belongs to task {row.task}, which took {took}, not {told}; use another key")
+        return row
 
     def row(self, batch: Batch) -> TaskRow:
         """The decision by its numbers here."""
         taken, replica, now = self.taken, batch.replica, batch.header.now
         if taken.seen > batch.header.reports or not 0 <= taken.policy < len(replica.policies.texts):
-            raise BadTask(f"task {taken.key}: seen = {taken.seen}, policy = {taken.policy}: not of this scheduler")
+            says = f"task {taken.key}: seen = {taken.seen}, policy = {taken.policy}: not of this scheduler"
+            raise BadTask(f"{says}; tell the one that the copy is of")
         task = batch.header.tasks + len(batch.new) + 1
         if task > MOST_TASKS:
             raise BadTask(f"this scheduler has decided {MOST_TASKS:,} tasks; use another one")
@@ -263,21 +274,24 @@ class TakingIn(Request):
 
 
 def check(taken: Taken) -> None:
-    """Refuse what no decision can be."""
-    places = range(len(taken.options))
-    numbers = [taken.reward_estimate, taken.cost_estimate, taken.overhead, taken.lease, taken.age, taken.price or 0.0]
-    wrong = (
-        not taken.key.startswith(LOCAL)
-        or len(taken.pending) != len(places)
-        or taken.option not in places
-        or (taken.own is not None and taken.own not in places)
-        or not all(map(math.isfinite, numbers))
-        or min(taken.overhead, taken.lease, taken.age) < 0.0
-        or taken.age > LONGEST_AWAY
-        or (taken.policy == NO_POLICY and taken.seen != 0)
-    )
-    if wrong:
-        raise BadTask(f"task {taken.key!r}: no decision of a client looks like this: {taken}"[:500])
+    """Refuse what no decision can be, by the first value that is wrong."""
+    places, given = range(len(taken.options)), taken._asdict()
+    fits: dict[str, tuple[bool, str]] = {
+        "key": (taken.key.startswith(LOCAL), f"it begins with {LOCAL}"),
+        "pending": (len(taken.pending) == len(places), f"it has a number for each of the {len(places)} options"),
+        "option": (taken.option in places, "it is the place of one of the options, from 0"),
+        "own": (taken.own is None or taken.own in places, "it is the place of one of the options, from 0"),
+        "age": (0.0 <= taken.age <= LONGEST_AWAY, f"it is at most {LONGEST_AWAY:g} seconds"),
+        "probability": (taken.probability is None or 0.0 <= taken.probability <= 1.0, "it is from 0 to 1"),
+        "mode": (0 <= taken.mode < len(MODES), f"it is below {len(MODES)}"),
+        "seen": (taken.policy != NO_POLICY or taken.seen == 0, "it is 0 where no policy has decided"),
+    }
+    fits |= {name: (abs(given[name] or 0.0) <= FARTHEST, f"it is at most {FARTHEST:g}") for name in ESTIMATES}
+    fits |= {name: (0.0 <= given[name] <= LARGEST, f"it is from 0 to {LARGEST:g}") for name in ("overhead", "lease")}
+    for name, (fit, rule) in fits.items():
+        if not fit:
+            wrong = f"task {quoted(taken.key)}: {name} = {quoted(given[name])}"
+            raise BadTask(f"{wrong}; {rule}: send each decision as it was made")
 
 
 def key_of(number: int) -> str:

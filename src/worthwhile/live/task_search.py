@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from worthwhile.live.batch import Batch
 from worthwhile.live.explain import TaskLine, task_lines
-from worthwhile.live.stores.base import TaskRow
+from worthwhile.live.stores.base import LOCAL, TaskRow
 from worthwhile.live.transactor import Transactor
 
 PORTION = 500  # tasks
+NEXT = 20  # of them
 MOST_SEARCHED = 20_000  # tasks for one page
 
 
@@ -74,13 +75,20 @@ def is_wanted(batch: Batch, row: TaskRow, wanted: Wanted) -> bool:
 
 
 def first_since(batch: Batch, within: float | None) -> int:
-    """The first task decided since: tasks are numbered in the order of their decisions."""
+    """The first task that may have been decided since: those decided here are numbered in the order of that."""
     low, high = 1, batch.header.tasks + 1
     while within is not None and low < high:
         middle = (low + high) // 2
-        rows = batch.tx.tasks(batch.replica.id, [middle])
-        if rows and rows[0].decided < batch.header.now - within:
-            low = middle + 1
+        row = decided_here(batch, middle, high)
+        if row is not None and row.decided < batch.header.now - within:
+            low = row.task + 1
         else:
             high = middle
     return low if within is not None else 1
+
+
+def decided_here(batch: Batch, first: int, end: int) -> TaskRow | None:
+    """One of the next few tasks that was not taken in, some time after it was decided."""
+    rows = batch.tx.tasks(batch.replica.id, range(first, min(first + NEXT, end)))
+    here = [row for row in rows if not (row.key or "").startswith(LOCAL)]
+    return min(here, key=lambda row: row.task, default=None)

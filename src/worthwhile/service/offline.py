@@ -17,8 +17,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from worthwhile.errors import BadInput, BadParameter, Error, ServiceError, UnknownTask
-from worthwhile.live.local import Copy, LocalScheduler, TakingHere, without_copy
+from worthwhile.errors import BadInput, BadParameter, BadTask, Error, ServiceError, UnknownTask
+from worthwhile.live.local import LONGEST_AWAY, Copy, LocalScheduler, TakingHere, without_copy
 from worthwhile.live.requests import Reporting, cancelling, failing, observing
 from worthwhile.live.stores.base import LOCAL
 from worthwhile.live.task import Task
@@ -54,7 +54,7 @@ class Offline:
 
     def __init__(self, client: Client, file: str | Path, within: float, refresh: float, local: bool) -> None:
         self.client, self.within, self.refresh, self.local = client, within, refresh, local
-        self.outbox, self.where = Outbox(file), str(client.http.base_url)
+        self.outbox, self.where = Outbox(file, client.name), str(client.http.base_url)
         self.keyed: dict[str, Task] = {}
         self.delivering = threading.Lock()
         self.scheduler: LocalScheduler | None = None  # of the latest copy
@@ -69,6 +69,9 @@ class Offline:
         """From the service if it answers in time, otherwise from the copy, otherwise the usual option."""
         key = known.pop("key")
         if key is not None and (earlier := self.keyed.get(key)) is not None:
+            if earlier.kind != kind:
+                belongs = f"key {key!r} belongs to task {earlier.id} of kind {earlier.kind!r}, not {kind!r}"
+                raise BadTask(f"{belongs}; use another key")
             return earlier
         if self.up and not self.local:
             own = f"client-{uuid.uuid4().hex}" if key is None else check_text("key", key)
@@ -197,7 +200,7 @@ class Offline:
         bodies = []
         for entry in entries:
             body = dict(entry.body)
-            body["age"] = max(0.0, now - body.pop("decided"))
+            body["age"] = min(max(0.0, now - body.pop("decided")), LONGEST_AWAY)  # clocks are set
             bodies.append(body)
         answer = self.send(Call("POST", "/taken", TakenIn, {"decisions": bodies}))
         ids, refused = [], []
@@ -250,7 +253,9 @@ class Offline:
         return self.outbox.id_of(task) if is_local(task) else task
 
     def close(self) -> None:
-        """Deliver what there is if the service takes it; the rest stays in the file."""
+        """Deliver what there is if the service takes it; the rest stays in the file. Again, it does nothing."""
+        if self.closed:
+            return
         self.closed = True
         self.wake.set()
         self.thread.join()

@@ -13,6 +13,7 @@ import apsw
 from worthwhile.errors import StoreError
 from worthwhile.service.calls import encoded
 
+OWN_FILE = "give every process, and every scheduler, an offline_file of its own"
 MOST_KNOWN = 1_000_000  # tasks decided here whose ids are remembered, for reports that come late
 
 SCHEMA = """
@@ -21,7 +22,9 @@ pragma synchronous = normal;
 create table if not exists entries (number integer primary key autoincrement, what text, task text, body text);
 create table if not exists ids (number integer primary key autoincrement, key text unique, id text);
 create table if not exists refused (number integer primary key, what text, task text, body text, why text);
+create table if not exists scheduler (name text);
 """
+TABLES = {"entries", "ids", "refused", "scheduler"}
 
 
 class Entry(NamedTuple):
@@ -36,15 +39,38 @@ class Entry(NamedTuple):
 class Outbox:
     """A SQLite file of one process. What was put into it outlives the process, and is there until it is `done`."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, scheduler: str) -> None:
         self.path, self.lock = Path(path), threading.Lock()
         try:
             self.database = apsw.Connection(str(path))
+            self.check_tables()
             self.database.execute("pragma locking_mode = exclusive").fetchall()  # nobody else delivers the same
             self.database.execute(SCHEMA).fetchall()
             self.database.execute("begin immediate; commit").fetchall()
         except apsw.Error as error:
-            raise StoreError(f"{path}: {error}; give every process an offline_file of its own") from error
+            raise StoreError(f"{path}: {error}; {OWN_FILE}") from error
+        self.begin(scheduler)
+
+    def check_tables(self) -> None:
+        """Leave alone what somebody else keeps in the file, like a scheduler its log."""
+        names = "select name from sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\'"
+        others = {str(name) for (name,) in self.database.execute(names)} - TABLES
+        if others:
+            self.database.close()
+            raise StoreError(f"{self.path}: it has a table {min(others)!r}, so it is no offline_file; {OWN_FILE}")
+
+    def begin(self, scheduler: str) -> None:
+        """For this scheduler; what was kept for another one would be told to the wrong one."""
+
+        def named(database: apsw.Connection) -> str:
+            found = database.execute("select name from scheduler").fetchall()
+            if not found:
+                database.execute("insert into scheduler values (?)", (scheduler,))
+            return str(found[0][0]) if found else scheduler
+
+        if (name := self.transact(named)) != scheduler:
+            self.close()
+            raise StoreError(f"{self.path}: it is that of scheduler {name!r}, not of {scheduler!r}; {OWN_FILE}")
 
     @property
     def waiting(self) -> int:
@@ -62,7 +88,8 @@ class Outbox:
                 with self.database:
                     return work(self.database)
             except apsw.Error as error:
-                raise StoreError(f"{self.path}: {error}; nothing was kept") from error
+                first = error.__context__ or error  # of a full disk; that nothing is left to roll back follows from it
+                raise StoreError(f"{self.path}: {first}; nothing was kept") from error
 
     def put(self, what: str, task: str, body: Any) -> None:
         """Keep it; it comes after what was put before."""

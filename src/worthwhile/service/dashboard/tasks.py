@@ -28,6 +28,7 @@ COUNT = 50  # tasks on a page
 STATES = ("running", "reported", "failed", "expired", "cancelled")
 TIMES = {"": "any time", f"{HOUR:g}": "last hour", f"{DAY:g}": "last day", f"{7 * DAY:g}": "last 7 days"}
 MOST_CHOICES = 200  # kinds and options that a form proposes
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 COLUMNS = list(TaskLine.__dataclass_fields__)
 Some = Annotated[str, Meta(max_length=200)]
 
@@ -94,10 +95,15 @@ async def download(call: Call) -> Reply:
 def cells(line: TaskLine) -> dict[str, Any]:
     """A task as a row of a table; what is no number or text is JSON."""
     return {
-        name: msgspec.json.encode(value).decode() if isinstance(value, dict | bool) else value
+        name: msgspec.json.encode(value).decode() if isinstance(value, dict | bool) else no_formula(value)
         for name in COLUMNS
         if (value := getattr(line, name)) is not None
     }
+
+
+def no_formula(value: Any) -> Any:
+    """Text that a spreadsheet would take for a formula, with the sign that says it is text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def as_csv(rows: list[dict[str, Any]]) -> bytes:
