@@ -96,6 +96,11 @@ class TaskLine:
     total_cost: float | None = None  # of all attempts
     features: dict[str, Feature] | None = None
 
+    @property
+    def id(self) -> str:
+        """As a task calls it."""
+        return self.task
+
 
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
     """Why a task got its option; `fold` is what its policy knew then, None if no policy decided it."""
