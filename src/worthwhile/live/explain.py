@@ -171,9 +171,11 @@ def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
         reward, cost = map(float, fold.engine.judge(*arm)[1:])
         if chosen and row.features is None:  # the others are not judged by features, either
             reward, cost = row.reward_estimate, row.cost_estimate
-        score = reward - row.price * cost if row.price is not None and cost > 0.0 else None
-        counts = int(totals.failed[arm]), fold.benched(*arm)
         pulls, name = int(totals.pulls[arm]), replica.option(option)
+        counts = int(totals.failed[arm]), fold.benched(*arm)
+        if 0 < pulls == counts[0] and not totals.observed[arm]:  # what is expected is the kind's, not what it brought
+            reward = cost = 0.0
+        score = reward - row.price * cost if row.price is not None and cost > 0.0 else None
         judged.append(Judgement(name, pulls, running, reward, cost, score, chosen, *counts))
     return judged
 
