@@ -41,7 +41,7 @@ docs: reference $(VENV)/.installed-docs  ## Build the documentation as a site to
 	@echo "To read it: $(BIN)/python -m http.server --directory build/site"
 
 reference: $(VENV)/.installed  ## Write docs/reference from the code
-	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/reference_pages.py
 
 pictures: $(VENV)/.installed-dev $(VENV)/.browser  ## Make the README's figure and screenshot from a new run of the demo (two minutes)
 	rm -rf results/pictures

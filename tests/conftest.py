@@ -40,6 +40,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it fo
 schemas = itertools.count()
 
 
+def pytest_runtest_setup() -> None:
+    """Some libraries set the width of a terminal that is not there, for good."""
+    os.environ.pop("COLUMNS", None)
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[Any]:
     """A PostgreSQL server of our own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MADE = "<!-- made by tools/reference.py (make reference); edit the code, not this page -->\n"
+MADE = "<!-- made by tools/reference_pages.py (make reference); edit the code, not this page -->\n"
 
 
 def page(title: str, about: str, *parts: str) -> str:

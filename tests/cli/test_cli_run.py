@@ -340,6 +340,22 @@ def test_a_program_that_is_not_there_is_refused_but_an_option_that_is_not_there_
     assert (task().state, task().reason) == ("failed", "no-such-program: No such file or directory")
 
 
+def test_a_scheduler_is_made_through_a_service(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with listening(f"sqlite:///{folder}/service.db") as port:
+        address = f"http://127.0.0.1:{port}"
+        assert main(["create", address, "--name", "plain"]) == 0
+        assert main(["create", address, "--name", "kept", "--floor", "0.8", "--cost-unit", "s"]) == 0
+        assert main(["create", address, "--name", "kept", "--floor", "0.8"]) == 0
+        assert main(["create", address, "--name", "kept", "--floor", "0.7"]) == 2
+        said = capsys.readouterr()
+    assert [line.split(",")[0] for line in said.out.splitlines() if line[0] != " "] == [
+        "plain: made", "kept: made", "kept: exists"
+    ]  # fmt: skip
+    assert "floor" in said.err
+    with Scheduler(f"sqlite:///{folder}/service.db", "kept", create=False) as scheduler:
+        assert (scheduler.summary().cost_unit, scheduler.summary().goal) != ("", None)
+
+
 def test_the_same_through_a_service(folder: Path) -> None:
     with listening(f"sqlite:///{folder}/service.db") as port:
         address = f"http://127.0.0.1:{port}"

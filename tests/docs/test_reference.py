@@ -24,7 +24,7 @@ from worthwhile.service.routes import ENDPOINTS
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-import reference  # noqa: E402
+import reference_pages  # noqa: E402
 import site_pages  # noqa: E402
 
 
@@ -38,9 +38,9 @@ def sections(name: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-@pytest.mark.parametrize("name", reference.PAGES)
+@pytest.mark.parametrize("name", reference_pages.PAGES)
 def test_the_reference_is_what_the_code_says(name: str) -> None:
-    assert text(name) == reference.PAGES[name](), "run: make reference"
+    assert text(name) == reference_pages.PAGES[name](), "run: make reference"
 
 
 def test_every_public_name_and_method_is_in_the_reference() -> None:

@@ -298,3 +298,18 @@ def test_one_reason_for_many_kinds_is_said_once(address: str) -> None:
         [warning] = [warning for warning in scheduler.summary().warnings if warning.startswith("Benched")]
         assert "a, b, c and 2 more / broken (no such file)." in warning
         assert warning.count("no such file") == 1
+
+
+def test_what_never_succeeded_has_no_estimate_whatever_other_options_bring() -> None:
+    """A policy that lets kinds and options learn from one another expects something of it all the same."""
+    with Scheduler(seed=1) as scheduler:
+        for place in range(40):
+            task = scheduler.decide("ab"[place % 2], ["good", "broken"])
+            if task.option == "broken":
+                task.fail(1.0)
+            else:
+                task.report(1.0, 1.0)
+        last = scheduler.explain(task)
+    [broken] = [option for option in last.options if option.option == "broken"]
+    assert broken.pulls == broken.failed > 0
+    assert (broken.reward_estimate, broken.cost_estimate, broken.score) == (0.0, 0.0, None)

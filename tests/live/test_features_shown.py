@@ -204,3 +204,27 @@ def test_the_gain_is_over_the_best_option_taken_always() -> None:
     assert expected_gain(folded) == 0.0  # less than nothing
     features.taken[0] = 100.0
     assert expected_gain(folded) is None  # of more than was earned, nobody knows the share
+
+
+def test_where_features_choose_nobody_says_that_the_cheapest_always_wins() -> None:
+    """Its mean is that of the tasks that suit it."""
+    with Scheduler(seed=3) as scheduler:
+        for number in range(400):
+            features = known(number)
+            task = scheduler.decide("sat", OPTIONS, features=features)
+            suits = (features["clauses"] > 9000) == (task.option == "kissat")
+            task.report(0.3 + 0.6 * suits, 1.0 if task.option == "kissat" else 1.1)
+        summary = scheduler.summary()
+        assert summary.features is not None
+        assert summary.features.believed > 0.0
+        assert summary.kinds[0].winner == "kissat"
+        assert not [warning for warning in summary.warnings if "cheapest" in warning]
+
+
+def test_a_line_of_the_latest_tasks_can_be_explained_and_forgotten() -> None:
+    with Scheduler() as scheduler:
+        scheduler.decide("sat", OPTIONS, features={"gpu": True})
+        [line] = scheduler.latest()
+        assert scheduler.explain(line).features == {"gpu": True}
+        scheduler.forget(line)
+        assert scheduler.explain(line).features is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ def test_a_floor_is_kept_at_less_cost_than_the_best_reward() -> None:
         reward, cost = work_through(scheduler, 1500, late=5)
         assert 0.665 < reward < 0.735  # three standard errors
         assert cost < 2.6  # the best options of both kinds cost 3.5
+        assert json.dumps(asdict(scheduler.summary()))
         kept = scheduler.summary().goal
         assert kept is not None
         assert kept.words == "least cost with mean reward ≥ 0.7"
@@ -290,6 +292,7 @@ def test_where_cost_alone_decides_scores_are_costs() -> None:
         work_through(scheduler, 600)
         kinds = {kind.kind: kind for kind in scheduler.summary().kinds}
         assert (kinds["a"].by_cost, kinds["a"].price, kinds["b"].by_cost) == (True, None, False)
+        assert json.dumps([asdict(kind) for kind in kinds.values()])
         for option in kinds["a"].options:
             assert option.score == pytest.approx(-(option.mean_cost or 0.0), rel=1e-3)
             assert option.error is None or option.error < 1.0

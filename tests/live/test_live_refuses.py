@@ -215,6 +215,7 @@ def test_the_limits_themselves_are_allowed(address: str) -> None:
         ({"engine": "fast"}, "engine = 'fast'; it must be one of compiled, python"),
         ({"name": ""}, "scheduler '': it must be text"),
         ({"url": "mysql://x"}, "no store called 'mysql'; write sqlite:///"),
+        ({"url": "http://localhost:8080"}, "that is a service, and this needs the store itself; write sqlite:///"),
         ({"url": "sqlite:///x.db?sync=off"}, "synchronous=normal is the one setting there is"),
         ({"url": "sqlite://"}, "write sqlite:///relative.db"),
     ],

@@ -56,6 +56,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
         use_features(scheduler)
     with Scheduler(store, "by features", seed=3) as scheduler:
         solve(scheduler, 400)
+    units = {"reward_unit": "right answers", "cost_unit": "cents"}
+    with Scheduler(store, "with a floor", seed=1, floor=0.7, **units) as scheduler:
+        solve(scheduler, 100)
     with Scheduler(store, "changed", seed=1) as scheduler:
         drift(scheduler, 600)
     with ServiceProcess(store, "--no-access-log") as running:

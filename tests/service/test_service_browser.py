@@ -242,7 +242,7 @@ def test_axe_finds_no_serious_fault_and_nothing_has_to_be_moved_sideways(
         for path in (
             "/", "/schedulers/busy", "/schedulers/failing", "/schedulers/failing/tasks/66",
             "/schedulers/featured/tasks/1", "/schedulers/by%20features", "/schedulers/by%20features/tasks/400",
-            "/schedulers/busy/tasks", "/schedulers/busy/settings", "/nowhere", "/docs",
+            "/schedulers/busy/tasks", "/schedulers/busy/settings", "/schedulers/with%20a%20floor", "/nowhere", "/docs",
         ):  # fmt: skip
             browser.get(service.url + path)
             assert browser.execute_script(SIDEWAYS) == 0, path

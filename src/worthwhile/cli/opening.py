@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
-from worthwhile.errors import BadParameter
+from worthwhile.errors import BadParameter, UnknownScheduler
 from worthwhile.formatting import shown
 from worthwhile.live.settings import SettingsChange
 from worthwhile.live.stores import open_store
@@ -31,12 +31,36 @@ def is_service(address: str) -> bool:
 def opened(arguments: argparse.Namespace, create: bool = False) -> Scheduler | Client:
     """The scheduler of a store, or of a service if the address is one's. Imported here: either takes a while."""
     if is_service(arguments.store):
-        from worthwhile.service.client import Client
-
-        return Client(arguments.store, os.environ.get(TOKEN), arguments.name or DEFAULT_NAME)
+        return client(arguments.store, arguments.name or DEFAULT_NAME)
     from worthwhile.live.scheduler import Scheduler
 
     return Scheduler(arguments.store, name_of(arguments, create), create=create)
+
+
+def client(address: str, name: str, **settings: Any) -> Client:
+    """A scheduler of a service; it is made if there is none, and settings are given."""
+    from worthwhile.service.client import Client
+
+    return Client(address, os.environ.get(TOKEN), name, **settings)
+
+
+def is_there(address: str, name: str) -> bool:
+    """Whether there is a scheduler of that name, in a store that is made if there is none, or in a service."""
+    if not is_service(address):
+        return name in names_in(address, create=True)
+    with client(address, name) as scheduler, suppress(UnknownScheduler):
+        scheduler.latest(1)
+        return True
+    return False
+
+
+def made(address: str, name: str, exists: bool, settings: dict[str, Any]) -> Scheduler | Client:
+    """A scheduler with these settings, which have to agree with its own if it exists."""
+    if is_service(address):  # which makes none unless it is told a setting: one that is as usual, then
+        return client(address, name, **settings | ({} if exists else {"overhead": settings.get("overhead", 0.0)}))
+    from worthwhile.live.scheduler import Scheduler
+
+    return Scheduler(address, name, **settings)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 from worthwhile.cli.arguments import STORE, add_goal, add_scheduler, goal_from, import_from_here, number_or_none, whole
 from worthwhile.cli.help import add_parser
-from worthwhile.cli.opening import DEFAULT_NAME, names_in, opened
+from worthwhile.cli.opening import DEFAULT_NAME, is_there, made, names_in, opened
 from worthwhile.cli.output import show
 from worthwhile.cli.proof import add_trial
 from worthwhile.errors import BadParameter
@@ -153,8 +153,8 @@ def run_create(arguments: argparse.Namespace) -> int:
     kinds = None if arguments.declare is None else declared(arguments.declare)
     import_from_here()  # a policy of the user's own
     name = arguments.name or DEFAULT_NAME
-    exists = name in names_in(arguments.store, create=True)
-    with Scheduler(arguments.store, name, seed=arguments.seed, goal=goal, **given) as scheduler:
+    exists = is_there(arguments.store, name)
+    with made(arguments.store, name, exists, given | {"seed": arguments.seed, "goal": goal}) as scheduler:
         if kinds is not None:
             scheduler.declare(kinds)
         policy = scheduler.summary().policy

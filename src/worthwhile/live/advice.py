@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from worthwhile.formatting import counted, printable, shown
 from worthwhile.live.drift import Change, half_life
 from worthwhile.live.summary import KindSummary, OptionSummary, Remedy, Summary
+from worthwhile.live.summary_text import own_tasks
 from worthwhile.live.validation import Option
 
 ENOUGH_TO_JUDGE = 100  # reports
@@ -118,7 +119,8 @@ def about_options(
     so_far: Summary, kinds: Sequence[KindSummary], changes: Sequence[Changed], suggestions: str = ""
 ) -> Iterable[Advice]:
     """What somebody should look at, in plain words."""
-    if so_far.reports >= ENOUGH_TO_JUDGE and so_far.goal is None and cheapest_always_wins(kinds):
+    comparable = so_far.goal is None and not own_tasks(so_far.features)
+    if so_far.reports >= ENOUGH_TO_JUDGE and comparable and cheapest_always_wins(kinds):
         yield Advice(
             "The cheapest option wins for every kind, so there is little to learn. If every task also costs something "
             "that is not reported (set-up, review), tell the scheduler: overhead. If cheap is not good enough, set a "

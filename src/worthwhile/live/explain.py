@@ -95,6 +95,11 @@ class TaskLine:
     total_cost: float | None = None  # of all attempts
     features: dict[str, Feature] | None = None
 
+    @property
+    def id(self) -> str:
+        """As a task calls it."""
+        return self.task
+
 
 def explanation(row: TaskRow, fold: Fold | None, batch: Batch) -> Explanation:
     """Why a task got its option; `fold` is what its policy knew then, None if no policy decided it."""
@@ -165,9 +170,11 @@ def judgements(row: TaskRow, fold: Fold, replica: Replica) -> list[Judgement]:
         reward, cost = map(float, fold.engine.judge(*arm)[1:])
         if chosen and row.features is None:  # the others are not judged by features, either
             reward, cost = row.reward_estimate, row.cost_estimate
-        score = reward - row.price * cost if row.price is not None and cost > 0.0 else None
-        counts = int(totals.failed[arm]), fold.benched(*arm)
         pulls, name = int(totals.pulls[arm]), replica.option(option)
+        counts = int(totals.failed[arm]), fold.benched(*arm)
+        if 0 < pulls == counts[0] and not totals.observed[arm]:  # what is expected is the kind's, not what it brought
+            reward = cost = 0.0
+        score = reward - row.price * cost if row.price is not None and cost > 0.0 else None
         judged.append(Judgement(name, pulls, running, reward, cost, score, chosen, *counts))
     return judged
 

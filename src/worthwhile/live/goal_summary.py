@@ -37,7 +37,7 @@ def goal_summary(replica: Replica) -> GoalSummary | None:
 def judged_by_cost(replica: Replica, price: float | None) -> bool:
     """Whether cost alone decides at a price, because a floor is kept whatever is chosen, or a budget cannot be."""
     policy, state = replica.fold.policy, replica.fold.state.learned
-    return isinstance(policy, GoalImed) and price is not None and is_priceless(state, price)
+    return isinstance(policy, GoalImed) and price is not None and bool(is_priceless(state, price))
 
 
 def all_kept(policy: GoalImed, state: GoalState, kinds: Sequence[str]) -> Iterator[Kept]:

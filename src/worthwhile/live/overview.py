@@ -49,6 +49,7 @@ from worthwhile.live.summary import (
     OptionSummary,
     Summary,
 )
+from worthwhile.live.summary_text import own_tasks
 from worthwhile.live.totals import Totals, expected_gain
 from worthwhile.live.trials import TrialSettings
 from worthwhile.live.validation import Option, option_text
@@ -122,7 +123,7 @@ def summary(name: str, statistics: LogStatistics) -> Summary:
         ]
         warnings, remedies = warnings_and_remedies(advice)
         gain = gain_summary(now.trial, statistics, now.goal)
-        rules = [] if chosen_by_features(so_far) or so_far.goal else simpler_rules(now, own, moments)
+        rules = [] if own_tasks(so_far.features) or so_far.goal else simpler_rules(now, own, moments)
         simpler = [*against_baseline(gain), *rules]
         return replace(so_far, kinds=kinds, comparisons=simpler, warnings=warnings, remedies=remedies, gain=gain)
 
@@ -132,11 +133,6 @@ def suggested(now: Standing, moments: Known) -> str:
     if not moments:
         return ""
     return suggestions_text(suggestions_of(means_so_far(now.kinds, now.options, now.totals, moments)))
-
-
-def chosen_by_features(so_far: Summary) -> bool:
-    """Whether options get the tasks that suit them: then their means are no forecast for all tasks."""
-    return so_far.features is not None and so_far.features.believed > 0.0
 
 
 def completed_here(totals: Totals, retried: Floats, statistics: LogStatistics) -> float | None:

@@ -29,6 +29,7 @@ from worthwhile.live.validation import (
     at_least_one,
     check_text,
     not_negative,
+    number_of,
     option_text,
     task_number,
     worth,
@@ -208,12 +209,12 @@ class Scheduler:
         )  # fmt: skip
         self._transactor.do(partial(self._transactor.change, change))
 
-    def forget(self, *tasks: Task | str | int) -> None:
+    def forget(self, *tasks: Task | explaining.TaskLine | str | int) -> None:
         """Take the features of tasks, and the reasons why they failed, out of the store, for good.
 
         Every process then reads the log again, so that nothing of them is left in what was learned: give many at once.
         """
-        numbers = [task_number(task.id if isinstance(task, Task) else task) for task in tasks]
+        numbers = [number_of(task) for task in tasks]
         self._transactor.do(lambda batch: batch.forget(*numbers))
 
     def summary(self) -> Summary:
@@ -247,9 +248,9 @@ class Scheduler:
             self.change(holdout=holdout)
         return promotion(self.summary().gain, was_set=holdout is not None)
 
-    def explain(self, task: Task | str | int) -> explaining.Explanation:
+    def explain(self, task: Task | explaining.TaskLine | str | int) -> explaining.Explanation:
         """Why that option: everything as it was when the decision was made."""
-        number = task_number(task.id if isinstance(task, Task) else task)
+        number = number_of(task)
         row = self._transactor.do(lambda batch: batch.task(number), number)
         fold = self._transactor.fold_at(row.policy, row.seen) if row.policy else None
         return self._transactor.do(lambda batch: explaining.explanation(row, fold, batch))

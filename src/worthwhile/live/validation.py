@@ -279,3 +279,8 @@ def task_number(id: Any) -> int:
     if not 0 < number < END_OF_NUMBERS:
         raise UnknownTask(f"no task {quoted(id)}; an id is what decide gave, as task.id")
     return number
+
+
+def number_of(task: Any) -> int:
+    """The same of a task, a line of a list of tasks, or an id."""
+    return task_number(getattr(task, "id", task))

@@ -16,7 +16,7 @@ from worthwhile.live.labels import declared_of
 from worthwhile.live.promotion import Promotion
 from worthwhile.live.summary import Summary
 from worthwhile.live.task import Task
-from worthwhile.live.validation import Option, not_negative, task_number
+from worthwhile.live.validation import Option, not_negative, number_of, task_number
 from worthwhile.policies.base import Policy
 from worthwhile.policies.features import Feature
 
@@ -198,12 +198,12 @@ class Client:
         """A task's id at the service."""
         return id if self._offline is None else self._offline.known(id)
 
-    def forget(self, *tasks: Task | str | int) -> None:
+    def forget(self, *tasks: Task | TaskLine | str | int) -> None:
         """Take the features of tasks, and the reasons why they failed, out of the store, for good.
 
         Every process then reads the log again, so that nothing of them is left in what was learned: give many at once.
         """
-        ids = [str(task_number(task.id if isinstance(task, Task) else task)) for task in tasks]
+        ids = [str(number_of(task)) for task in tasks]
         for start in range(0, len(ids), MOST_FORGOTTEN):
             self._tell("POST", "/forget", {"tasks": ids[start : start + MOST_FORGOTTEN]})
 
@@ -277,10 +277,9 @@ class Client:
         """What share of the tasks the scheduler should decide next; given one, it does from now on."""
         return self._ask(Promotion, "POST", "/promote", {"share": share})
 
-    def explain(self, task: Task | str | int) -> Explanation:
+    def explain(self, task: Task | TaskLine | str | int) -> Explanation:
         """Why that option: everything as it was when the decision was made."""
-        id = task.id if isinstance(task, Task) else task
-        return self._ask(Explanation, "GET", f"{calls.task_path(id)}/explanation")
+        return self._ask(Explanation, "GET", f"{calls.task_path(number_of(task))}/explanation")
 
     def tasks(self, ids: Sequence[str | int]) -> list[TaskLine]:
         """Tasks by id."""

@@ -278,4 +278,4 @@ class Dispatchers:
 
 def unknown(name: str) -> UnknownScheduler:
     """The scheduler's own error says where the store is and what else is in it, which is not for strangers."""
-    return UnknownScheduler(f"no scheduler {name!r} here; PUT /v1/schedulers/NAME makes one")
+    return UnknownScheduler(f"no scheduler {name!r} here; `worthwhile create` or PUT /v1/schedulers/NAME makes one")

@@ -27,6 +27,11 @@ def open_store(url: str | None = None, create: bool = True) -> Store:
         from worthwhile.live.stores.postgres import PostgresStore
 
         return PostgresStore(url)
+    if separator and scheme in ("http", "https"):
+        raise BadParameter(
+            f"store {without_password(url)!r}: that is a service, and this needs the store itself; {FORMS}. "
+            "In Python, Client(url, token) takes the place of Scheduler"
+        )
     if separator and scheme != "sqlite":
         raise BadParameter(f"store {without_password(url)!r}: no store called {scheme!r}; {FORMS}")
     if (

@@ -60,10 +60,9 @@ def left_out(gain: GainSummary) -> Iterator[str]:
 
 
 def wrong(summary: Summary) -> Answer:
-    """How many warnings there are, and how many tasks came to nothing."""
-    ended = summary.reports + summary.expired
-    bad = [(summary.failed, "failed"), (summary.expired, "expired")]
-    says = [f"{count:,} of {counted(ended, 'task')} {what}" for count, what in bad if count]
+    """How many warnings there are, and how much came to nothing."""
+    bad = [(summary.failed, "failed attempt"), (summary.expired, "expired task")]
+    says = [counted(count, what) for count, what in bad if count]
     if summary.warnings:
         answer = f"{counted(len(summary.warnings), 'thing')} to look at"
         return Answer("wrong", "Is anything wrong?", answer, "bad", says or ["Above, with what can be done."])
