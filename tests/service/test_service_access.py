@@ -252,7 +252,7 @@ def test_the_audit_log_says_who_changed_what(served: Served, make: Make, durable
     ]
     unchanged = {"overhead": None, "failed_reward": None, "store_reasons": None, "baseline": None, "holdout": None}
     unchanged |= {"explore": None, "guard": None, "guard_error": None}
-    unchanged |= {"goal": None, "floor": None, "budget": None}
+    unchanged |= {"goal": None, "floor": None, "budget": None, "reward_unit": None, "cost_unit": None}
     assert entries[2]["details"] == {"policy": "kind-greedy", **unchanged}
     assert entries[6]["details"] == {"rows": 1, "new": 1}
     assert abs(entries[-1]["time"] - time.time()) < HOUR
