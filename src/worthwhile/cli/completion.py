@@ -68,7 +68,7 @@ def completions() -> dict[str, Completion]:
     from worthwhile.policies.registry import LIST
 
     choices = next(action.choices for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
-    found = {}
+    commands = {}
     for name, command in choices.items():
         options = {word: action.help or "" for action in command._actions for word in action.option_strings}
         values = {
@@ -77,32 +77,34 @@ def completions() -> dict[str, Completion]:
             for word in action.option_strings or [""]
             if action.choices or word == "--policy"
         }
-        found[name] = Completion({word: says for word, says in options.items() if word.startswith("--")}, values)
-    return found
+        commands[name] = Completion({word: says for word, says in options.items() if word.startswith("--")}, values)
+    return commands
 
 
-def bash(found: dict[str, Completion]) -> str:
+def bash(commands: dict[str, Completion]) -> str:
     """Functions of bash, which zsh understands as well."""
     values = "\n".join(
         f'        "{name} {option or name}") words="{" ".join(values)}" ;;'
-        for name, completion in found.items()
+        for name, completion in commands.items()
         for option, values in completion.values.items()
     )
-    options = "\n".join(f'            {name}) words="{" ".join(one.options)}" ;;' for name, one in found.items())
+    options = "\n".join(
+        f'            {name}) words="{" ".join(completion.options)}" ;;' for name, completion in commands.items()
+    )
     return BASH.format(names=" ".join(COMMANDS), values=values, options=options)
 
 
-def zsh(found: dict[str, Completion]) -> str:
-    return ZSH + bash(found)
+def zsh(commands: dict[str, Completion]) -> str:
+    return ZSH + bash(commands)
 
 
-def fish(found: dict[str, Completion]) -> str:
+def fish(commands: dict[str, Completion]) -> str:
     """One line for everything that can be completed, with what it is for."""
     lines = [
         f"complete -c worthwhile -n __fish_use_subcommand -f -a {name} -d {quoted(COMMANDS[name].help)}"
-        for name in found
+        for name in commands
     ]
-    for name, completion in found.items():
+    for name, completion in commands.items():
         where = f"complete -c worthwhile -n '__fish_seen_subcommand_from {name}'"
         for option, says in completion.options.items():
             values = completion.values.get(option)

@@ -90,10 +90,10 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Like argparse, but an option that nobody knows is refused here, where the others are known."""
-        told, unknown = super().parse_known_args(args, namespace)
+        namespace, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{meant(unknown, self._option_string_actions)}")
-        return told, unknown
+        return namespace, unknown
 
 
 def meant(unknown: Sequence[str], known: Iterable[str]) -> str:

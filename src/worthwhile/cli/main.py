@@ -81,7 +81,7 @@ def run(arguments: list[str]) -> int:
     check_command(arguments[0])
     if COMMANDS[arguments[0]].module == "deciding":
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting more takes NumPy longer than all they would do
-    told = parser(arguments[:1]).parse_args(arguments)
+    parsed = parser(arguments[:1]).parse_args(arguments)
     with on_page():
-        code: int = told.run(told)
+        code: int = parsed.run(parsed)
     return code

@@ -74,6 +74,6 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
 def run_promote(arguments: argparse.Namespace) -> int:
     """worthwhile promote"""
     with opened(arguments) as scheduler:
-        told = scheduler.promote(arguments.share)
-    show(asdict(told), str(told), arguments.json)
+        standing = scheduler.promote(arguments.share)
+    show(asdict(standing), str(standing), arguments.json)
     return 0

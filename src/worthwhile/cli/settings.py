@@ -106,7 +106,7 @@ def add_settings(parser: argparse.ArgumentParser, worth: str, worth_of: Any) -> 
     add("--declare", action="append", metavar="KIND=OPTION,…", help=meant)
 
 
-def told(arguments: argparse.Namespace) -> tuple[dict[str, Any], Goal | None]:
+def given_settings(arguments: argparse.Namespace) -> tuple[dict[str, Any], Goal | None]:
     """The settings that were given, and the goal."""
     if arguments.baseline_of:
         if arguments.baseline is not None:
@@ -149,7 +149,7 @@ def declared_in(path: str) -> dict[str, list[Any]]:
 
 def run_create(arguments: argparse.Namespace) -> int:
     """worthwhile create"""
-    given, goal = told(arguments)
+    given, goal = given_settings(arguments)
     kinds = None if arguments.declare is None else declared(arguments.declare)
     import_from_here()  # a policy of the user's own
     name = arguments.name or DEFAULT_NAME
@@ -166,7 +166,7 @@ def run_create(arguments: argparse.Namespace) -> int:
 
 def run_change(arguments: argparse.Namespace) -> int:
     """worthwhile change"""
-    given, goal = told(arguments)
+    given, goal = given_settings(arguments)
     if not given and goal is None and arguments.declare is None:
         names = (*SETTINGS, "goal", "floor", "budget", "declare")
         named = ", ".join(f"--{name.replace('_', '-')}" for name in names)

@@ -330,7 +330,7 @@ def explain_text(why: Explanation) -> str:
     parts = ["\n".join(head)] + ([table(columns, rows, left=(0, 1))] if rows else [])
     if why.attempts:
         earlier = [
-            [shown(one.option), one.state, number(one.cost), printable(one.reason or "")] for one in why.attempts
+            [shown(each.option), each.state, number(each.cost), printable(each.reason or "")] for each in why.attempts
         ]
         parts.append(table(["tried before", "state", "cost", "reason"], earlier, left=(0, 1, 3)))
     if why.repeated is False:

@@ -55,25 +55,25 @@ class Decided(CeleryTask):  # type: ignore[misc]
     ) -> Any:
         """Send it with the option that was chosen; whoever gives it an option of their own has chosen."""
         id, given = task_id or uuid(), dict(kwargs or {})
-        told = {name: value for name, value in (headers or {}).items() if name != HEADER}
+        sent = {name: value for name, value in (headers or {}).items() if name != HEADER}
         tried_again = self.request.id is not None and self.request.id == task_id
         if tried_again or "option" not in given:
             task = self._another() if tried_again else self._decide(id, args or (), given)
             if task is not None:
-                given["option"], told[HEADER] = task.option, {"task": task.id, "attempt": task.attempt}
+                given["option"], sent[HEADER] = task.option, {"task": task.id, "attempt": task.attempt}
             elif not tried_again:
                 given["option"] = self.usual
-        return super().apply_async(args, given, task_id=id, headers=told, **more)
+        return super().apply_async(args, given, task_id=id, headers=sent, **more)
 
     def _open(self) -> Scheduler | Client:
         """This process's own."""
         open_scheduler = type(self).scheduler
         if open_scheduler is None or not self.options:
             raise BadParameter(f"task {self.name}: it needs options= and scheduler=, a function that opens one")
-        found = opened.get((os.getpid(), open_scheduler))
-        if found is None:
-            found = opened[os.getpid(), open_scheduler] = open_scheduler()
-        return found
+        scheduler = opened.get((os.getpid(), open_scheduler))
+        if scheduler is None:
+            scheduler = opened[os.getpid(), open_scheduler] = open_scheduler()
+        return scheduler
 
     def _decide(self, key: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Task | None:
         """The task in our books; None if the scheduler does not answer and there is a usual option."""

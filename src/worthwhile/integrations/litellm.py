@@ -125,9 +125,9 @@ class Routing(CustomLogger):  # type: ignore[misc]
         if earlier and earlier["failed"] and (earlier["group"], earlier["request"]) == (group, request):
             decide: Callable[[], Task | None] = partial(self._again, earlier, options)
         else:
-            told = self.features(messages, values) if self.features else None
+            features = self.features(messages, values) if self.features else None
             kind = str(metadata.get("kind", group))
-            decide = partial(self.scheduler.decide, kind, options, features=told, lease=self.lease)
+            decide = partial(self.scheduler.decide, kind, options, features=features, lease=self.lease)
         task = await self._in_time(decide)
         if task is None:
             return None
@@ -213,8 +213,8 @@ class Routing(CustomLogger):  # type: ignore[misc]
             self._warn(group, f"{group}: only async methods, like Router.acompletion, are decided and reported")
 
     def _warn_no_cost(self, option: str) -> None:
-        told = f"{option}: there is no {self.cost_name} for it, so nothing is learned from it; "
-        self._warn(option, told + "set input_cost_per_token in its litellm_params, or another `cost=`")
+        lacks = f"{option}: there is no {self.cost_name} for it, so nothing is learned from it; "
+        self._warn(option, lacks + "set input_cost_per_token in its litellm_params, or another `cost=`")
 
     def _warn(self, about: str, words: str) -> None:
         if about not in self.warned:
@@ -277,8 +277,8 @@ def option_of(deployment: Values) -> str:
 
 def metadata_of(values: Values) -> dict[str, Any]:
     """The metadata of a request, under whichever of two names LiteLLM uses."""
-    found = [values[name] for name in ("litellm_metadata", "metadata") if values.get(name) is not None]
-    return found[0] if found else {}
+    given = [values[name] for name in ("litellm_metadata", "metadata") if values.get(name) is not None]
+    return given[0] if given else {}
 
 
 def task_of(answered: Any) -> str | None:
@@ -289,8 +289,8 @@ def task_of(answered: Any) -> str | None:
     if isinstance(answered, Mapping):
         record = answered.get(RECORD)
         return None if record is None else str(record["task"])
-    told: str | None = getattr(answered, "_hidden_params", {}).get(RECORD)
-    return told
+    id: str | None = getattr(answered, "_hidden_params", {}).get(RECORD)
+    return id
 
 
 def seconds_between(start: Any, end: Any) -> float:

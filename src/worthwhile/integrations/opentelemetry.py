@@ -86,7 +86,7 @@ class Traced:
         if task.state != "running":  # by its key, one that has ended
             return task
         known = {"kind": task.kind, "option": task.option, "task": task.id, "attempt": task.attempt}
-        attributes = {f"worthwhile.{name}": told(value) for name, value in known.items()}
+        attributes = {f"worthwhile.{name}": attribute(value) for name, value in known.items()}
         with self._lock:
             if task.id not in self._open:
                 self._open[task.id] = self._tracer.start_span(task.kind, attributes=attributes), known
@@ -112,7 +112,7 @@ class Traced:
         if outcome == "failed":
             span.set_status(Status(StatusCode.ERROR, known.get("reason")))
         span.end()
-        labels = {"kind": known["kind"], "option": told(known["option"])}
+        labels = {"kind": known["kind"], "option": attribute(known["option"])}
         self._tasks.add(1, labels | {"outcome": outcome})
         if "cost" in known:
             self._costs.record(known["cost"], labels)
@@ -120,6 +120,6 @@ class Traced:
             self._rewards.record(known["reward"], labels)
 
 
-def told(value: Any) -> Any:
+def attribute(value: Any) -> Any:
     """Attributes have no null; an option may."""
     return "null" if value is None else value

@@ -36,8 +36,10 @@ class Advice(NamedTuple):
 def warnings_and_remedies(advice: Iterable[Advice]) -> tuple[list[str], list[Remedy]]:
     """As a summary has them: every remedy says which warning it is for."""
     given = list(advice)
-    remedies = [Remedy(place, *remedy) for place, one in enumerate(given) for remedy in one.remedies[:MOST_REMEDIES]]
-    return [one.text for one in given], remedies
+    remedies = [
+        Remedy(place, *remedy) for place, advice in enumerate(given) for remedy in advice.remedies[:MOST_REMEDIES]
+    ]
+    return [advice.text for advice in given], remedies
 
 
 def look_at(words: str, **tasks: Any) -> tuple[str, str, dict[str, Any]]:

@@ -76,7 +76,7 @@ def outlook(plan: int, curves: Sequence[RunCurve], steps: int, price: float) -> 
     for run, curve in enumerate(curves):
         for step, (reward, cost) in curve.items():
             rewards[run, step], costs[run, step] = reward, cost
-    found: list[Worth | None] = [None] * (steps - 1)
+    worths: list[Worth | None] = [None] * (steps - 1)
     tries = [math.inf] * (steps - 1)
     for step in range(steps - 2, -1, -1):
         gains = rewards[:, step + 1] - rewards[:, step] - price * (costs[:, step + 1] - costs[:, step])
@@ -86,12 +86,12 @@ def outlook(plan: int, curves: Sequence[RunCurve], steps: int, price: float) -> 
         elif made.any() and ONE_IN * (made.sum() + 1) <= np.isfinite(rewards[:, step]).sum():
             tries[step] = price * float((costs[:, step + 1] - costs[:, step])[made].mean())
         if made.sum() >= ENOUGH:
-            onward = found[step + 1] if step + 1 < len(found) else None
+            onward = worths[step + 1] if step + 1 < len(worths) else None
             value = gains[made]
             if onward is not None:
                 value = value + np.maximum(onward.of(states(rewards, step + 1)[made]), 0.0)
-            found[step] = regression(states(rewards, step)[made], value)
-    return Outlook(plan, found, tries)
+            worths[step] = regression(states(rewards, step)[made], value)
+    return Outlook(plan, worths, tries)
 
 
 def states(rewards: Numbers, step: int) -> Numbers:

@@ -36,8 +36,8 @@ def page_of_tasks(transactor: Transactor, wanted: Wanted, count: int, before: in
     """So many tasks, or as many as there are among the next 20 000."""
     tasks: list[TaskLine] = []
     first = before
-    for portion, following in portions(transactor, wanted, before):
-        tasks += portion
+    for lines, following in portions(transactor, wanted, before):
+        tasks += lines
         first = following if first is None else first
         if len(tasks) > count:
             return Found(tasks[:count], int(tasks[count - 1].task))
@@ -51,8 +51,8 @@ def portions(transactor: Transactor, wanted: Wanted, before: int | None = None) 
     oldest = transactor.do(partial(first_since, within=wanted.within))
     following = before
     while following is None or following > oldest:
-        found, following = transactor.do(partial(portion, wanted=wanted, before=following, oldest=oldest))
-        yield found, following
+        lines, following = transactor.do(partial(portion, wanted=wanted, before=following, oldest=oldest))
+        yield lines, following
 
 
 def portion(batch: Batch, wanted: Wanted, before: int | None, oldest: int) -> tuple[list[TaskLine], int]:
@@ -60,8 +60,8 @@ def portion(batch: Batch, wanted: Wanted, before: int | None, oldest: int) -> tu
     last = batch.header.tasks if before is None else min(before - 1, batch.header.tasks)
     numbers = range(last, max(oldest - 1, last - PORTION), -1)
     rows = {row.task: row for row in batch.tx.tasks(batch.replica.id, numbers)}
-    found = [rows[number] for number in numbers if number in rows and is_wanted(batch, rows[number], wanted)]
-    return task_lines(batch, found), max(oldest, last - PORTION + 1)
+    matching = [rows[number] for number in numbers if number in rows and is_wanted(batch, rows[number], wanted)]
+    return task_lines(batch, matching), max(oldest, last - PORTION + 1)
 
 
 def is_wanted(batch: Batch, row: TaskRow, wanted: Wanted) -> bool:

@@ -124,8 +124,8 @@ class Outbox:
 
     def id_of(self, task: str) -> str | None:
         """A task's id at the service; None if that is not known yet."""
-        found = self.transact(lambda database: database.execute("select id from ids where key = ?", (task,)).fetchall())
-        return str(found[0][0]) if found else None
+        rows = self.transact(lambda database: database.execute("select id from ids where key = ?", (task,)).fetchall())
+        return str(rows[0][0]) if rows else None
 
     def close(self) -> None:
         with self.lock:

@@ -161,13 +161,13 @@ def line(name: str, style: str, corners: Sequence[tuple[float, float]]) -> Line 
 
 def spread(lines: Sequence[Line], bottom: float) -> list[Line]:
     """Their labels moved apart where they would lie upon each other."""
-    at, placed = -math.inf, []
-    for one in sorted(lines, key=lambda one: one.end_y):
-        at = max(one.end_y, at + LABEL_GAP)
+    at, placed, by_end = -math.inf, [], sorted(lines, key=lambda curve: curve.end_y)
+    for curve in by_end:
+        at = max(curve.end_y, at + LABEL_GAP)
         placed.append(at)
     over = max(0.0, placed[-1] - bottom) if placed else 0.0
-    moved = dict(zip(sorted(lines, key=lambda one: one.end_y), (where - over for where in placed), strict=True))
-    return [one._replace(label_y=moved[one]) for one in lines]
+    moved = dict(zip(by_end, (where - over for where in placed), strict=True))
+    return [curve._replace(label_y=moved[curve]) for curve in lines]
 
 
 def sparkline(points: Sequence[Point]) -> str:
