@@ -14,6 +14,7 @@ import pytest
 from tampering import execute
 from worthwhile import Scheduler
 from worthwhile.errors import BadParameter, BadTask, StoreError
+from worthwhile.live.local import LocalScheduler, TakingHere, TakingIn, copy_of
 from worthwhile.live.stores.base import AGREED, CHOSEN, EXPLORED, HELD_OUT, NO_BASELINE, TaskRow
 from worthwhile.live.trials import MOST_SHARES, Shares, TrialChange, TrialSettings, assign, share_at, trial_change
 from worthwhile.rng import Rng
@@ -387,3 +388,20 @@ def test_a_change_is_checked_before_it_is_made() -> None:
     assert trial_change("a", 0, 0.5) == TrialChange(((None, '"a"'),), 0.0, 0.5)
     assert trial_change({"k": 5}) == TrialChange((("k", "5"),))
     assert trial_change() == TrialChange()
+
+
+def test_what_a_copy_held_out_for_another_baseline_does_not_count_for_this_one() -> None:
+    rewards = {1: 0.1, 5: 1.0, 10: 0.5}
+    with Scheduler(baseline=1, holdout=0.5) as scheduler:
+        copy = LocalScheduler("default", scheduler._transactor.do(copy_of))
+        decided = [copy.decide(TakingHere(scheduler, "a", [1, 5, 10], lease=60.0))[1] for _ in range(100)]
+        scheduler.change(baseline=10)
+        for taken in decided:
+            id = scheduler._transactor.ask(TakingIn(taken))
+            scheduler.report(id, rewards[int(taken.options[taken.option])], 1.0)
+        gain = scheduler.summary().gain
+        assert gain is not None
+        assert (gain.held_out, gain.decided, gain.agreed, gain.gain) == (0, 0, 0, None)
+        scheduler.change(baseline=1)
+        scheduler._transactor.ask(TakingIn(copy.decide(TakingHere(scheduler, "a", [1], lease=60.0))[1]))
+        assert scheduler.explain(scheduler.latest(1)[0]).mode == "agreed"

@@ -25,6 +25,7 @@ from worthwhile.live.stores.base import (
     LOCAL,
     MODES,
     MOST_TASKS,
+    NO_BASELINE,
     NO_POLICY,
     Header,
     LogRow,
@@ -35,6 +36,7 @@ from worthwhile.live.stores.base import (
 from worthwhile.live.stores.memory import MemoryStore, Rows
 from worthwhile.live.task import Feedback, Task
 from worthwhile.live.transactor import Transactor
+from worthwhile.live.trials import NO_TRIAL, TrialSettings
 from worthwhile.live.validation import Option, check_text, feature_text, option_texts, quoted
 from worthwhile.policies.features import Feature
 from worthwhile.state import LARGEST, SMALLEST
@@ -103,6 +105,7 @@ class Taken(NamedTuple):
     probability: float | None = None
     own: int | None = None
     mode: int = CHOSEN
+    trial: int = 0  # the mark of what was held out, and how
 
 
 def copy_of(batch: Batch) -> Copy:
@@ -217,7 +220,7 @@ class TakingHere(Deciding):
         taken = Taken(
             key, self.kind, options, place, [*map(int, row.pending.split(","))], row.reward_estimate,
             row.cost_estimate, row.price, row.seen, row.policy, row.overhead, self.lease, 0.0, features,
-            row.probability, own, row.mode,
+            row.probability, own, row.mode, replica.settings.trial.mark,
         )  # fmt: skip
         return Task(self.scheduler, key, self.kind, options[place]), taken
 
@@ -268,9 +271,13 @@ class TakingIn(Request):
         running = batch.running(kind)
         running[row.option] = running.get(row.option, 0) + 1
         replica.look_at = min(replica.look_at, row.lease_end)
-        row = row._replace(probability=taken.probability, own=own, mode=taken.mode)
+        row = row._replace(probability=taken.probability, own=own, mode=self.mode(replica.settings.trial))
         batch.count_in_flight(row, 1.0)
         return row
+
+    def mode(self, trial: TrialSettings) -> int:
+        """How its option came about; what was held out under other settings tells nothing of these."""
+        return self.taken.mode if trial == NO_TRIAL or self.taken.trial == trial.mark else NO_BASELINE
 
 
 def check(taken: Taken) -> None:

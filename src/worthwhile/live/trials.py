@@ -7,6 +7,7 @@ can repeat it. Its stream is its own, so that a randomised policy draws what it 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -66,6 +67,11 @@ class TrialSettings(NamedTuple):
         """The baseline of a kind; None if there is none."""
         named = dict(self.baseline)
         return named.get(kind, named.get(None))
+
+    @property
+    def mark(self) -> int:
+        """Tells these settings from others."""
+        return zlib.crc32(self.in_words().encode())
 
     def in_words(self) -> str:
         pairs = [shown_text(text) if kind is None else f"{kind}: {shown_text(text)}" for kind, text in self.baseline]

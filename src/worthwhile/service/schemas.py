@@ -133,6 +133,7 @@ class TakenDecision(Message):
     probability: Annotated[Number, Meta(ge=0.0, le=1.0)] | None = None
     own: Place | None = None
     mode: Annotated[int, Meta(ge=0, le=5)] = 0
+    trial: Annotated[int, Meta(ge=0, lt=2**32)] = 0
 
 
 class TakeIn(Message):
