@@ -92,6 +92,7 @@ class Routing(CustomLogger):  # type: ignore[misc]
         self.reporting = ThreadPoolExecutor(THREADS, "worthwhile-report")
         self.late: set[Future[Task | None]] = set()  # decisions that nobody waits for any more
         self.warned: set[str] = set()
+        self.identity = id(self)  # LiteLLM takes loggers of one class for one, unless their numbers or texts differ
 
     def close(self) -> None:
         """Wait for reports that are on their way. The scheduler stays open."""
@@ -133,7 +134,7 @@ class Routing(CustomLogger):  # type: ignore[misc]
             return None
         metadata[RECORD] = {
             "task": task.id, "attempt": task.attempt, "option": task.option, "group": group, "request": request,
-            "began": time.perf_counter(), "ended": False, "failed": False, "by": id(self),
+            "began": time.perf_counter(), "ended": False, "failed": False, "by": self.identity,
         }  # fmt: skip
         return task.option
 
@@ -246,7 +247,7 @@ class Routing(CustomLogger):  # type: ignore[misc]
     def _own(self, values: Values) -> Record | None:
         """The task of a request, if it was decided here: LiteLLM tells every callback of every request."""
         record = metadata_of(values).get(RECORD)
-        return record if record is not None and record["by"] == id(self) else None
+        return record if record is not None and record["by"] == self.identity else None
 
     async def _failed(self, record: Record | None, error: Any) -> None:
         if record is None or record["ended"]:
