@@ -5,7 +5,6 @@ And where live schedulers are tried: in memory, on a SQLite file, on a real Post
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import signal
@@ -20,6 +19,8 @@ from typing import Any
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
+
+from postgres_schemas import new_schema
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # scripts that import one another by name
 
@@ -36,8 +37,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "worthwhile"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it for what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-schemas = itertools.count()
 
 
 def pytest_runtest_setup() -> None:
@@ -81,14 +80,6 @@ def running_server() -> Iterator[Any]:
 def postgres(server: Any) -> str:
     """The address of an empty schema on it."""
     return new_schema(server)
-
-
-def new_schema(server: Any) -> str:
-    """Another one, for as long as the server runs."""
-    name = f"test_{os.getpid()}_{next(schemas)}"
-    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        connection.execute(f"create schema {name}")
-    return f"{server.get_uri()}&options=-csearch_path%3D{name}"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import apsw
 import numpy as np
 import pytest
 
-from conftest import new_schema
+from postgres_schemas import new_schema
 from tampering import execute
 from worthwhile import Decision, Rng, Scheduler
 from worthwhile.errors import (
